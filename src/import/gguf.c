@@ -431,7 +431,7 @@ tv_status tv_gguf_tensor_require(const tv_gguf *gguf, const char *name, uint64_t
  * means that the pages before it are no longer needed; a later access maps them again from the file. */
 static void drop_pages(const uint8_t *mapping, const uint8_t *start, const uint8_t *end)
 {
-    const uintptr_t granule = (uintptr_t)1 << 20; /* a multiple of every page size in use */
+    const uintptr_t granule = (uintptr_t)1 << 16; /* a multiple of every page size in use */
     uintptr_t first = (uintptr_t)start / granule * granule, last = (uintptr_t)end / granule * granule;
     if (first < (uintptr_t)mapping)
         first = (uintptr_t)mapping;

@@ -2,7 +2,7 @@
 """Writes GGUF files with random weights, with Python's standard library alone.
 
 Weights of a tensor are rows of blocks taken from a pool of random blocks at random offsets, so that a model of many million weights
-takes seconds. The values of a block have mean zero and about the asked standard deviation in every tensor type.
+takes seconds; data is made when it is written, so that files may be larger than memory. The values of a block have mean zero and about the asked standard deviation in every tensor type.
 """
 
 import array
@@ -122,7 +122,7 @@ class Writer:
     def __init__(self, seed):
         self.rng = random.Random(seed)
         self.metadata = {}
-        self.tensors = []  # (name, dimensions, number of the type, list of chunks of data)
+        self.tensors = []  # (name, dimensions, number of the type, bytes of data, function that returns its chunks)
         self.pools = {}
 
     def meta(self, key, value):
@@ -147,11 +147,13 @@ class Writer:
         blocks, rows = dimensions[0] // block, math.prod(dimensions[1:])
         data, size = self.pool(kind, scale, blocks + 2 * rows)
         offsets = self.rng.sample(range(len(data) // size - blocks + 1), rows)  # no two rows are the same
-        self.tensors.append((name, dimensions, number, [data[at * size:(at + blocks) * size] for at in offsets]))
+        self.tensors.append((name, dimensions, number, rows * blocks * size,
+                             lambda: (data[at * size:(at + blocks) * size] for at in offsets)))
 
     def numbers(self, name, values):
         """A vector of binary32."""
-        self.tensors.append((name, (len(values),), 0, [array.array("f", values).tobytes()]))
+        data = array.array("f", values).tobytes()
+        self.tensors.append((name, (len(values),), 0, len(data), lambda: [data]))
 
     def vector(self, name, count, mean, scale):
         self.numbers(name, [self.rng.gauss(mean, scale) for _ in range(count)])
@@ -162,12 +164,12 @@ class Writer:
             kind, data = encode_value(value)
             header += encode_string(key) + struct.pack("<I", kind) + data
         offset = 0
-        for name, dimensions, number, chunks in self.tensors:
+        for name, dimensions, number, size, _ in self.tensors:
             header += encode_string(name) + struct.pack("<I", len(dimensions)) + struct.pack(f"<{len(dimensions)}Q", *dimensions)
             header += struct.pack("<IQ", number, offset)
-            offset += (sum(map(len, chunks)) + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+            offset += (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
         with open(path, "wb") as file:
             file.write(header + bytes(-len(header) % ALIGNMENT))
-            for _, _, _, chunks in self.tensors:
-                file.writelines(chunks)
-                file.write(bytes(-sum(map(len, chunks)) % ALIGNMENT))
+            for _, _, _, size, chunks in self.tensors:
+                file.writelines(chunks())
+                file.write(bytes(-size % ALIGNMENT))

@@ -3,8 +3,10 @@
 """Writes a small random model of a family as a GGUF file, with the metadata and tensors of published files.
 
     random_model.py FAMILY OUT.gguf [--type TYPE] [--seed N] [--layers N] [--vocabulary N] [--pre NAME] [--conditioned]
+    random_model.py OUT.gguf --shape 7B [--type TYPE] [--seed N]
     random_model.py --list
 
+SHAPES below are the dimensions of published llama models: --shape writes a model of that size, whose weights are random blocks.
 TYPE is a tensor type, F32 by default, or `mixed`: the matrices take each type in turn. Vectors and the tables that files keep in F32
 stay in F32, as do matrices whose rows are not whole blocks. NAME is the pre-tokenizer of a byte vocabulary. The same arguments give the
 same file. From Python: write(family, path, kind="F32", seed=1, layers=None, vocabulary=512, pre=None, conditioned=False).
@@ -323,6 +325,22 @@ FAMILIES = {
 }
 
 
+# Dimensions of llama models; `context` as published.
+SHAPES = {
+    "36M": dict(embedding=512, ff=1408, layers=8, heads=8, kv_heads=8, head=64, vocabulary=8192, context=512),
+    "1.1B": dict(embedding=2048, ff=5632, layers=22, heads=32, kv_heads=4, head=64, vocabulary=32000, context=2048),
+    "3B": dict(embedding=3200, ff=8640, layers=26, heads=32, kv_heads=32, head=100, vocabulary=32000, context=2048),
+    "7B": dict(embedding=4096, ff=11008, layers=32, heads=32, kv_heads=32, head=128, vocabulary=32000, context=4096),
+}
+
+
+def write_shape(shape, path, kind="Q4_0", seed=1):
+    m = Model("llama", {"kind": kind, "seed": seed, "layers": None, "vocabulary": SHAPES[shape]["vocabulary"], "conditioned": False}, **SHAPES[shape])
+    m.keys(vocab_size=m.d["vocabulary"], context_length=m.d["context"], rope__dimension_count=m.d["head"], rope__freq_base=10000.0)
+    m.tokenizer(vocabularies.piece_vocabulary(m.d["vocabulary"], "llama"))
+    llama_like(m).w.save(path)
+
+
 def write(family, path, kind="F32", seed=1, layers=None, vocabulary=512, pre=None, conditioned=False):
     options = {"kind": kind, "seed": seed, "layers": layers, "vocabulary": vocabulary, "pre": pre, "conditioned": conditioned}
     FAMILIES[family](options).w.save(path)
@@ -330,10 +348,11 @@ def write(family, path, kind="F32", seed=1, layers=None, vocabulary=512, pre=Non
 
 def main():
     parser = argparse.ArgumentParser(description="Writes a small random model as a GGUF file.")
-    parser.add_argument("family", nargs="?", choices=FAMILIES)
+    parser.add_argument("family", nargs="?", help="a family of --list, except with --shape")
     parser.add_argument("out", nargs="?")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--type", default="F32", choices=[*gguf_writer.TYPES, "mixed"])
+    parser.add_argument("--shape", choices=SHAPES)
+    parser.add_argument("--type", choices=[*gguf_writer.TYPES, "mixed"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--layers", type=int)
     parser.add_argument("--vocabulary", type=int, default=512)
@@ -342,10 +361,13 @@ def main():
     options = parser.parse_args()
     if options.list:
         print("\n".join(FAMILIES))
-    elif options.out:
-        write(options.family, options.out, options.type, options.seed, options.layers, options.vocabulary, options.pre, options.conditioned)
+    elif options.shape and options.family and not options.out:
+        write_shape(options.shape, options.family, options.type or "Q4_0", options.seed)
+    elif options.family in FAMILIES and options.out and not options.shape:
+        write(options.family, options.out, options.type or "F32", options.seed, options.layers, options.vocabulary, options.pre,
+              options.conditioned)
     else:
-        parser.error("FAMILY and OUT.gguf are needed")
+        parser.error("FAMILY of --list and OUT.gguf, or OUT.gguf and --shape are needed")
 
 
 if __name__ == "__main__":

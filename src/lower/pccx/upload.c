@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the constants of a graph to pccx's host memory. What plan.c folds into weights (gains of norms, the root of
  * their length, the scale of scores) is multiplied before quantization. */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -21,13 +22,17 @@ static void store_bf16(uint8_t *to, float x) { tv_store_le(to, tv_bf16_flushed_f
 
 /* ---- Matrices ---- */
 
+/* Rows of a matrix that are packed at once: the image of these rows is the only copy besides the machine's memory. */
+enum { ROWS_PER_TASK = 4096 };
+
 typedef struct upload {
     const pccx_lowering *l;
     const tv_matrix *from;
     const pccx_lower_matrix *to;
-    const float *gains; /* per column, or NULL */
-    float factor;       /* of all elements */
-    uint8_t *image;
+    const float *gains;   /* per column, or NULL */
+    float factor;         /* of all elements */
+    uint32_t first, rows; /* of the rows in `image` */
+    uint8_t *image;       /* as a block of `rows` rows */
     atomic_bool failed;
 } upload;
 
@@ -51,20 +56,17 @@ static void pack_rows(void *user, uint64_t from, uint64_t to)
 {
     upload *p = user;
     uint32_t columns = p->to->columns;
-    uint64_t whole_block = pccx_lower_block_bytes(p->l, PCCX_LOWER_BLOCK_ROWS, columns);
     float *values =
         calloc((size_t)pccx_lower_beats(columns) * PCCX_LOWER_BEAT_WEIGHTS, sizeof *values); /* padding stays 0 */
     uint64_t r = from;
     for (; r < to && values; r++) {
-        uint32_t first = (uint32_t)(r / PCCX_LOWER_BLOCK_ROWS * PCCX_LOWER_BLOCK_ROWS),
-                 rows = p->to->rows - first < PCCX_LOWER_BLOCK_ROWS ? p->to->rows - first : PCCX_LOWER_BLOCK_ROWS;
-        if (r >= p->from->rows)
+        if (p->first + r >= p->from->rows)
             memset(values, 0, columns * sizeof *values);
-        else if (tv_matrix_row_f32(p->from, r, values) != TV_OK)
+        else if (tv_matrix_row_f32(p->from, p->first + r, values) != TV_OK)
             break;
         for (uint32_t i = 0; i < p->from->columns; i++)
             values[i] *= p->factor * (p->gains ? p->gains[i] : 1);
-        quantize_row(p, values, p->image + r / PCCX_LOWER_BLOCK_ROWS * whole_block, rows, (uint32_t)r - first);
+        quantize_row(p, values, p->image, p->rows, (uint32_t)r);
     }
     if (r < to)
         p->failed = true;
@@ -113,26 +115,66 @@ static tv_status read_row(const tv_matrix *from, uint32_t row, float factor, flo
     return TV_OK;
 }
 
+/* Writes the packed rows to their places in the block at `addr`, which has `rows` rows from row `first` of the matrix
+ * on: in each plane of each group, the scales and the beats. */
+static tv_status write_packed(const upload *p, uint64_t addr, uint32_t first, uint32_t rows, const tv_diag_sink *sink)
+{
+    const pccx_lowering *l = p->l;
+    const uint8_t *image = p->image;
+    for (uint32_t at = 0; at < p->to->columns; at += l->group) {
+        uint32_t columns = p->to->columns - at < l->group ? p->to->columns - at : l->group;
+        uint64_t row_bytes = (uint64_t)pccx_lower_beats(columns) * PCCX_LOWER_BEAT_BYTES,
+                 scale_bytes = (uint64_t)pccx_lower_l2_size(p->rows) * PCCX_LOWER_WORD_BYTES,
+                 block_scale_bytes = (uint64_t)pccx_lower_l2_size(rows) * PCCX_LOWER_WORD_BYTES;
+        for (unsigned plane = 0; plane < l->planes; plane++) {
+            TV_TRY(tv_machine_write(l->machine, "host", addr + (uint64_t)(p->first - first) * 2, image,
+                                    (size_t)p->rows * 2, sink));
+            TV_TRY(tv_machine_write(l->machine, "host", addr + block_scale_bytes + (p->first - first) * row_bytes,
+                                    image + scale_bytes, p->rows * row_bytes, sink));
+            image += pccx_lower_plane_bytes(p->rows, columns);
+            addr += pccx_lower_plane_bytes(rows, columns);
+        }
+    }
+    return TV_OK;
+}
+
+static tv_status pack_matrix(upload *p, const tv_diag_sink *sink)
+{
+    const pccx_lower_matrix *to = p->to;
+    uint64_t whole_block = pccx_lower_block_bytes(p->l, PCCX_LOWER_BLOCK_ROWS, to->columns);
+    static_assert(PCCX_LOWER_BLOCK_ROWS % ROWS_PER_TASK == 0, "a task is part of one block");
+    p->rows = to->rows < ROWS_PER_TASK ? to->rows : ROWS_PER_TASK;
+    p->image = calloc(1, pccx_lower_block_bytes(p->l, p->rows, to->columns));
+    tv_status status = p->image ? TV_OK : tv_fail_memory(sink);
+    for (; p->first < to->rows && status == TV_OK; p->first += p->rows) {
+        uint32_t block = p->first / PCCX_LOWER_BLOCK_ROWS, first = block * PCCX_LOWER_BLOCK_ROWS,
+                 rest = to->rows - first;
+        p->rows = to->rows - p->first < ROWS_PER_TASK ? to->rows - p->first : ROWS_PER_TASK;
+        tv_pool_run(p->l->pool, p->rows, pack_rows, p);
+        status = p->failed ? tv_matrix_fail(p->from, sink)
+                           : write_packed(p, to->addr + block * whole_block, first,
+                                          rest < PCCX_LOWER_BLOCK_ROWS ? rest : PCCX_LOWER_BLOCK_ROWS, sink);
+    }
+    free(p->image);
+    return status;
+}
+
 static tv_status write_matrix(pccx_lowering *l, const tv_graph_node *n, const tv_matrix *from,
-                              const pccx_lower_matrix *to, uint64_t bytes, const tv_diag_sink *sink)
+                              const pccx_lower_matrix *to, const tv_diag_sink *sink)
 {
     const tv_graph_node *norm = folded_norm(l, n->inputs[0]);
-    upload p = {.l = l, .from = from, .to = to, .factor = weight_factor(l, n), .image = calloc(1, bytes)};
+    upload p = {.l = l, .from = from, .to = to, .factor = weight_factor(l, n)};
     float *gains = malloc(from->columns * sizeof *gains);
-    tv_status status = gains && p.image ? TV_OK : tv_fail_memory(sink);
+    tv_status status = gains ? TV_OK : tv_fail_memory(sink);
     if (norm)
         p.factor *= norm_factor(l, norm);
     if (status == TV_OK && norm && norm->inputs[1] != TV_NO_VALUE) {
         status = read_row(tv_graph_matrix(l->graph, norm->inputs[1]), 0, 1, gains, sink);
         p.gains = gains;
     }
-    if (status == TV_OK) {
-        tv_pool_run(l->pool, to->rows, pack_rows, &p);
-        status = p.failed ? tv_matrix_fail(from, sink)
-                          : tv_machine_write(l->machine, "host", to->addr, p.image, bytes, sink);
-    }
+    if (status == TV_OK)
+        status = pack_matrix(&p, sink);
     free(gains);
-    free(p.image);
     return status;
 }
 
@@ -148,7 +190,7 @@ static tv_status upload_matrix(pccx_lowering *l, const tv_graph_node *n, unsigne
                      (rest ? pccx_lower_block_bytes(l, rest, to->columns) : 0);
     to->addr = allocate(l, bytes);
     TV_TRY(check_host_size(l, sink));
-    return l->timing ? TV_OK : write_matrix(l, n, from, to, bytes, sink);
+    return l->timing ? TV_OK : write_matrix(l, n, from, to, sink);
 }
 
 /* ---- Vectors ---- */
