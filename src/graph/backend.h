@@ -22,7 +22,8 @@ typedef struct tv_backend_options {
     const int32_t
         *sample; /* calibration tokens, at most 64: ranges of activations, keys and values are measured on them */
     uint32_t sample_count;
-    tv_llm_progress progress; /* of `create` */
+    tv_llm_progress progress;      /* of `create` */
+    tv_llm_progress step_progress; /* of steps; reported by the host only */
 } tv_backend_options;
 
 static inline void tv_progress_report(const tv_llm_progress *progress, const char *what, uint64_t done, uint64_t total)

@@ -24,6 +24,7 @@ typedef struct host {
     uint32_t rows, position; /* of the current batch */
     const int32_t *tokens;
     uint32_t first_logits_row; /* first row that needs logits */
+    tv_llm_progress progress;  /* of steps */
 } host;
 
 /* ---- Creation ---- */
@@ -64,6 +65,7 @@ static tv_status convert_constant(const host *h, uint32_t value, const tv_diag_s
     for (uint64_t r = 0; r < rows; r++)
         if (tv_matrix_row_f32(m, r, out + r * m->columns) != TV_OK)
             return tv_matrix_fail(m, sink);
+    tv_matrix_drop(m);
     return TV_OK;
 }
 
@@ -118,7 +120,10 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
     host *h = calloc(1, sizeof *h);
     if (!h)
         return tv_fail_memory(sink);
-    *h = (host){.graph = graph, .context = options->context, .pool = tv_pool_new(options->threads)};
+    *h = (host){.graph = graph,
+                .context = options->context,
+                .pool = tv_pool_new(options->threads),
+                .progress = options->step_progress};
     tv_status status = allocate(h, sink);
     if (status == TV_OK)
         status = convert_vectors(h, sink);
@@ -252,6 +257,15 @@ static bool makes_logits(const host *h, const tv_graph_node *n)
     return n->block == TV_BLOCK_OUTPUT && tv_graph_columns(h->graph, n->output) == tv_graph_vocabulary(h->graph);
 }
 
+/* Of a product whose rows were decoded: the next node has other matrices. */
+static void drop_matrices(const host *h, const tv_graph_node *n)
+{
+    for (unsigned k = 1; k <= 2; k++)
+        if (n->inputs[k] != TV_NO_VALUE && tv_graph_value_at(h->graph, n->inputs[k])->source == TV_VALUE_CONSTANT &&
+            !h->constants[n->inputs[k]])
+            tv_matrix_drop(tv_graph_matrix(h->graph, n->inputs[k]));
+}
+
 static tv_status execute_node(host *h, const tv_graph_node *n, const tv_diag_sink *sink)
 {
     node_job job = {.host = h, .node = n, .first = makes_logits(h, n) ? h->first_logits_row : 0};
@@ -261,10 +275,12 @@ static tv_status execute_node(host *h, const tv_graph_node *n, const tv_diag_sin
             tv_operator_row r = operands(h, n, row);
             tv_operator_append(&r);
         }
-    if (is_product(h, n))
+    if (is_product(h, n)) {
         tv_pool_run(h->pool, tv_graph_columns(h->graph, n->output), multiply_columns, &job);
-    else
+        drop_matrices(h, n);
+    } else {
         tv_pool_run(rows > 1 ? h->pool : NULL, rows, execute_rows, &job);
+    }
     return job.failed ? report_failure(h, n, sink) : TV_OK;
 }
 
@@ -280,8 +296,10 @@ static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32
         h->position = position + done;
         h->tokens = tokens + done;
         h->first_logits_row = last_only ? h->rows - 1 : 0;
-        for (size_t i = 0; i < h->graph->nodes.count; i++)
+        for (size_t i = 0; i < h->graph->nodes.count; i++) {
+            tv_progress_report(&h->progress, "measuring activations", i, h->graph->nodes.count);
             TV_TRY(execute_node(h, &h->graph->nodes.data[i], sink));
+        }
         for (uint32_t r = h->first_logits_row; r < h->rows; r++)
             memcpy(logits + (last_only ? 0 : (done + r) * vocabulary), row_of(h, h->graph->logits, r),
                    vocabulary * sizeof *logits);

@@ -20,6 +20,12 @@ tv_status tv_matrix_row_f32(const tv_matrix *matrix, uint64_t row, float *out)
     return finite ? TV_OK : TV_ERR_INPUT;
 }
 
+void tv_matrix_drop(const tv_matrix *matrix)
+{
+    if (matrix->tensor)
+        matrix->drop_rows(matrix->tensor, matrix->first, (uint64_t)matrix->count * matrix->rows);
+}
+
 tv_status tv_matrix_fail(const tv_matrix *matrix, const tv_diag_sink *sink)
 {
     uint64_t row = 0, rows = (uint64_t)matrix->count * matrix->rows;

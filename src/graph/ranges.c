@@ -27,8 +27,9 @@ tv_status tv_graph_ranges(const tv_graph *graph, const tv_backend_options *optio
           *ranges = calloc(graph->values.count, sizeof *ranges);
     tv_status status = unused && ranges ? TV_OK : tv_fail_memory(sink);
     if (status == TV_OK)
-        status = tv_backend_host.create(graph, &(tv_backend_options){.context = n, .threads = options->threads}, sink,
-                                        &host);
+        status = tv_backend_host.create(
+            graph, &(tv_backend_options){.context = n, .threads = options->threads, .step_progress = options->progress},
+            sink, &host);
     if (status == TV_OK)
         status = tv_backend_host.step(host, options->sample, n, 0, true, unused, sink);
     if (status == TV_OK)

@@ -47,8 +47,12 @@ uint32_t tv_decoder_tensor(tv_decoder *d, const char *name, const char *suffix, 
 {
     char full[96];
     tensor_name(d, name, suffix, full);
-    tv_matrix matrix = {
-        .name = full, .read_row = tv_gguf_row_f32, .rows = dims.rows, .columns = dims.columns, .count = dims.count};
+    tv_matrix matrix = {.name = full,
+                        .read_row = tv_gguf_row_f32,
+                        .drop_rows = tv_gguf_rows_drop,
+                        .rows = dims.rows,
+                        .columns = dims.columns,
+                        .count = dims.count};
     if (d->source->gguf ? !find_tensor(d, full, dims, needed, &matrix.tensor) : !needed)
         return TV_NO_VALUE;
     return tv_graph_constant(&d->b, name, &matrix);
@@ -61,6 +65,7 @@ uint32_t tv_decoder_rows(tv_decoder *d, const char *name, const char *as, uint32
     tensor_name(d, name, "weight", full);
     tv_matrix matrix = {.name = full,
                         .read_row = tv_gguf_row_f32,
+                        .drop_rows = tv_gguf_rows_drop,
                         .first = first,
                         .rows = dims.rows,
                         .columns = dims.columns,

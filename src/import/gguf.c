@@ -431,7 +431,7 @@ tv_status tv_gguf_tensor_require(const tv_gguf *gguf, const char *name, uint64_t
  * means that the pages before it are no longer needed; a later access maps them again from the file. */
 static void drop_pages(const uint8_t *mapping, const uint8_t *start, const uint8_t *end)
 {
-    const uintptr_t granule = (uintptr_t)1 << 16; /* a multiple of every page size in use */
+    const uintptr_t granule = (uintptr_t)1 << 20; /* a multiple of every page size in use */
     uintptr_t first = (uintptr_t)start / granule * granule, last = (uintptr_t)end / granule * granule;
     if (first < (uintptr_t)mapping)
         first = (uintptr_t)mapping;
@@ -451,4 +451,16 @@ tv_status tv_gguf_row_f32(const tv_gguf_tensor *tensor, uint64_t row, float *out
     if (tensor->mapping)
         drop_pages(tensor->mapping, start, start + bytes);
     return TV_OK;
+}
+
+void tv_gguf_rows_drop(const tv_gguf_tensor *tensor, uint64_t first, uint64_t count)
+{
+    const uintptr_t page = (uintptr_t)1 << 16; /* a multiple of every page size in use */
+    uint64_t row_bytes = tv_gguf_type_bytes((tv_gguf_type)tensor->type, tensor->dims[0]);
+    uintptr_t start = (uintptr_t)(tensor->data + first * row_bytes) / page * page,
+              end = (uintptr_t)(tensor->data + (first + count) * row_bytes) / page * page;
+    if (start < (uintptr_t)tensor->mapping)
+        start = (uintptr_t)tensor->mapping;
+    if (tensor->mapping && start < end)
+        madvise((void *)start, end - start, MADV_DONTNEED);
 }

@@ -114,6 +114,10 @@ tv_status tv_gguf_tensor_check(const tv_gguf *gguf, const tv_gguf_tensor *tensor
  * mapping before the row may be dropped, because models are mostly read once, sequentially. */
 tv_status tv_gguf_row_f32(const tv_gguf_tensor *tensor, uint64_t row, float *out);
 
+/* Drops the pages of the mapping that hold rows [first, first + count) of a decodable tensor, and those around them,
+ * since they are not needed soon; later reads map them again from the file. */
+void tv_gguf_rows_drop(const tv_gguf_tensor *tensor, uint64_t first, uint64_t count);
+
 /* ---- Writing ---- */
 
 /* Collects metadata and tensors in the order of the file. Keys, names and metadata values are copied. Running out of

@@ -67,6 +67,16 @@ static tv_status allocate(cmdq_lowering *l, bool keep_values, const tv_diag_sink
     return l->matrices && l->inputs && l->k_base && l->v_base && l->kv_writer ? TV_OK : tv_fail_memory(sink);
 }
 
+/* Measures ranges and plans again with the scales that follow from them. It comes after the plan, so that a model that
+ * does not fit is rejected at once, and before the upload, since it needs memory too. */
+static tv_status calibrate(cmdq_lowering *l, const tv_backend_options *options, const tv_diag_sink *sink)
+{
+    TV_TRY(tv_graph_ranges(l->graph, options, sink, &l->ranges));
+    for (unsigned i = 0; i < TV_COUNTOF(l->plans); i++)
+        cmdq_lower_plan_fini(&l->plans[i]);
+    return cmdq_lower_plan_memory(l, options, sink);
+}
+
 static tv_status create(const tv_graph *graph, const tv_backend_options *options, const tv_diag_sink *sink,
                         void **state)
 {
@@ -87,12 +97,14 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
     tv_status status = check_caches(l, sink);
     if (status == TV_OK)
         status = allocate(l, options->keep_values, sink);
-    if (status == TV_OK && !l->timing) /* before the upload, since it needs about as much memory as the weights do */
-        status = tv_graph_ranges(graph, options, sink, &l->ranges);
     if (status == TV_OK)
         status = cmdq_lower_plan_memory(l, options, sink);
     if (status == TV_OK)
         status = tv_machine_new(options->config, options->mode, sink, &l->machine);
+    if (status == TV_OK)
+        status = cmdq_lower_allocate(l, sink);
+    if (status == TV_OK && !l->timing)
+        status = calibrate(l, options, sink);
     if (status == TV_OK) {
         tv_machine_set_threads(l->machine, options->threads);
         status = cmdq_lower_upload(l, &options->progress, sink);

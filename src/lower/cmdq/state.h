@@ -150,7 +150,10 @@ void cmdq_lower_plan_fini(cmdq_lower_plan *plan);
 
 /* ---- upload.c ---- */
 
-/* Allocates DRAM and uploads the constants. */
+/* Allocates DRAM. TV_ERR_INPUT: the model does not fit. */
+tv_status cmdq_lower_allocate(cmdq_lowering *l, const tv_diag_sink *sink);
+
+/* Uploads the constants. */
 tv_status cmdq_lower_upload(cmdq_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink);
 
 /* ---- entries.c ---- */

@@ -75,6 +75,7 @@ static tv_status write_quantized(cmdq_lowering *l, const tv_matrix *from, const 
     }
     free(scales);
     free(packed);
+    tv_matrix_drop(from);
     return status;
 }
 
@@ -123,10 +124,12 @@ static tv_status upload_mask(cmdq_lowering *l, unsigned which, const tv_diag_sin
     return status;
 }
 
-tv_status cmdq_lower_upload(cmdq_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink)
+/* Allocates and, unless for timing, writes everything in DRAM. */
+static tv_status upload_graph(cmdq_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink)
 {
     const tv_graph *g = l->graph;
     uint64_t rows = l->plans[1].rows ? l->plans[1].rows : 1;
+    l->dram_end = 0;
     for (uint32_t i = 0; i < g->nodes.count; i++) {
         tv_progress_report(progress, "uploading weights", i, g->nodes.count);
         TV_TRY(upload_node(l, i, sink));
@@ -148,4 +151,18 @@ tv_status cmdq_lower_upload(cmdq_lowering *l, const tv_llm_progress *progress, c
     for (unsigned i = 0; i < l->window_count && !l->timing; i++)
         TV_TRY(upload_mask(l, i, sink));
     return TV_OK;
+}
+
+tv_status cmdq_lower_allocate(cmdq_lowering *l, const tv_diag_sink *sink)
+{
+    const bool timing = l->timing;
+    l->timing = true;
+    tv_status status = upload_graph(l, &(tv_llm_progress){0}, sink);
+    l->timing = timing;
+    return status;
+}
+
+tv_status cmdq_lower_upload(cmdq_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink)
+{
+    return l->timing ? TV_OK : upload_graph(l, progress, sink);
 }

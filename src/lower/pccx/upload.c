@@ -156,6 +156,7 @@ static tv_status pack_matrix(upload *p, const tv_diag_sink *sink)
                                           rest < PCCX_LOWER_BLOCK_ROWS ? rest : PCCX_LOWER_BLOCK_ROWS, sink);
     }
     free(p->image);
+    tv_matrix_drop(p->from);
     return status;
 }
 
@@ -288,6 +289,7 @@ static tv_status write_table(pccx_lowering *l, const tv_matrix *from, const pccx
     }
     free(row);
     free(bytes);
+    tv_matrix_drop(from);
     return status;
 }
 
@@ -333,7 +335,7 @@ static tv_status upload_angles(pccx_lowering *l, const tv_graph_node *n, pccx_lo
     tv_status status = cosines && sines && factors ? TV_OK : tv_fail_memory(sink);
     if (status == TV_OK && n->inputs[1] != TV_NO_VALUE && !l->timing)
         status = read_row(tv_graph_matrix(l->graph, n->inputs[1]), 0, 1, factors, sink);
-    for (uint64_t i = 0; i < count && status == TV_OK; i++) {
+    for (uint64_t i = 0; i < count && status == TV_OK && !l->timing; i++) {
         uint32_t element = (uint32_t)(i % d), pair = a->interleaved ? element / 2 : element % half;
         double angle = (double)(i / d) * pow((double)a->theta, -2.0 * pair / d) * (double)a->frequency_scale;
         if (n->inputs[1] != TV_NO_VALUE && !l->timing)
@@ -454,8 +456,10 @@ static void allocate_session(pccx_lowering *l)
         allocate(l, (uint64_t)l->rows_max * pccx_lower_l2_size(tv_graph_vocabulary(g)) * PCCX_LOWER_WORD_BYTES);
 }
 
-tv_status pccx_lower_upload(pccx_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink)
+/* Allocates and, unless for timing, writes everything in host memory. */
+static tv_status upload_graph(pccx_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink)
 {
+    l->map.end = 0;
     for (uint32_t i = 0; i < l->graph->nodes.count; i++) {
         tv_progress_report(progress, "uploading weights", i, l->graph->nodes.count);
         if (!l->folds[i].on_host)
@@ -469,4 +473,13 @@ tv_status pccx_lower_upload(pccx_lowering *l, const tv_llm_progress *progress, c
     l->map.model_end = l->map.end;
     allocate_session(l);
     return check_host_size(l, sink);
+}
+
+tv_status pccx_lower_upload(pccx_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink)
+{
+    const bool timing = l->timing;
+    l->timing = true; /* first allocates only, so that a model that does not fit is rejected at once */
+    tv_status status = upload_graph(l, &(tv_llm_progress){0}, sink);
+    l->timing = timing;
+    return status == TV_OK && !timing ? upload_graph(l, progress, sink) : status;
 }
