@@ -128,16 +128,6 @@ size_t opennpu_lower_linear_products(const opennpu_lower_model *m, const opennpu
 /* Address of a block of K positions of a key head: bytes [channel][K]. */
 uint64_t opennpu_lower_key_block_addr(const opennpu_lower_model *m, uint32_t cache, uint32_t head, uint32_t block);
 
-/* The tokens of a batch. Rows from `first_logits_row` on get logits. */
-typedef struct opennpu_lower_tokens {
-    const int32_t *tokens;
-    uint32_t count, position, first_logits_row;
-} opennpu_lower_tokens;
-
-/* Appends the instructions for a batch whose position is a multiple of K; the logits are [rows][blocks of the
- * classifier][K]. `list` holds period / 2 times the maximum number of columns of an input. */
-void opennpu_lower_batch(opennpu_lower_model *m, opennpu_lower_product *list, const opennpu_lower_tokens *tokens);
-
 /* Checks the graph and allocates data memory. TV_ERR_INPUT: an attribute that the machine does not have, or a graph
  * that does not fit. */
 tv_status opennpu_lower_plan(opennpu_lower_model *m, const tv_diag_sink *sink);
