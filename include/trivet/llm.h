@@ -19,6 +19,11 @@ typedef struct tv_llm tv_llm;
  * TV_ERR_INPUT: not a supported model; TV_ERR_IO; TV_ERR_MEMORY. */
 TV_API tv_status tv_llm_open(const char *path, const tv_diag_sink *sink, tv_llm **out);
 
+/* Opens the model at `path` as tv_llm_open does, for sessions of at most `context` positions; 0, and more than the
+ * model was trained for: as many as those. Models whose rotation has factors for short and for long texts take those
+ * that suit the context. The caller frees it with tv_llm_free. TV_ERR_INPUT; TV_ERR_IO; TV_ERR_MEMORY. */
+TV_API tv_status tv_llm_open_context(const char *path, uint32_t context, const tv_diag_sink *sink, tv_llm **out);
+
 /* Frees `llm`, which may be NULL. Its sessions must be freed before. */
 TV_API void tv_llm_free(tv_llm *llm);
 

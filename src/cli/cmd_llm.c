@@ -173,7 +173,7 @@ static int run_llm(cli *c)
     int result = llm_parse_options(&j);
     if (result != CLI_OK)
         return result;
-    tv_status status = tv_llm_open(c->files[0], &c->sink, &j.llm);
+    tv_status status = tv_llm_open_context(c->files[0], j.context, &c->sink, &j.llm);
     if (status != TV_OK)
         return cli_exit_status(status);
     if (cli_has(c, "info") && c->json)

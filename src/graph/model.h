@@ -15,6 +15,7 @@ typedef struct tv_model {
     void (*close)(struct tv_gguf *gguf);
     const char *family;  /* "llama"; static */
     tv_model_dims dims;  /* of the first layer where layers differ */
+    uint32_t positions;  /* that sessions have at most; not above dims.context */
     uint64_t parameters; /* weights, biases and gains */
     tv_graph *graph;     /* fused; owned */
 } tv_model;

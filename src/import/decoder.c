@@ -169,7 +169,7 @@ static uint32_t rotate(tv_decoder *d, uint32_t layer, const char *as, uint32_t x
     bool local = p->local[layer] && tv_decoder_has(d, TV_TRAIT_LOCAL_THETA);
     tv_graph_attrs attrs = {.heads = heads,
                             .theta = local ? p->local_theta : p->theta,
-                            .frequency_scale = local ? 1 : 1 / p->rope_factor,
+                            .frequency_scale = local || p->yarn ? 1 : 1 / p->rope_factor,
                             .rotary_dim = p->rotary_dim,
                             .interleaved = !tv_decoder_has(d, TV_TRAIT_ROPE_HALVES)};
     if (tv_decoder_has(d, TV_TRAIT_LEARNED_POSITIONS))
@@ -200,7 +200,9 @@ static float score_scale(const tv_model_params *p, unsigned traits)
 {
     if (traits & TV_TRAIT_ALTUP)
         return 1;
-    return tv_func_f32(TV_FUNC_RSQRT, p->query_scalar > 0 ? p->query_scalar : (float)p->key_length);
+    /* the rotation multiplies both queries and keys by the magnitude */
+    return tv_func_f32(TV_FUNC_RSQRT, p->query_scalar > 0 ? p->query_scalar : (float)p->key_length) *
+           p->rope_magnitude * p->rope_magnitude;
 }
 
 /* Projects keys and values, and gives the layer a cache. */

@@ -53,15 +53,18 @@ typedef struct tv_model_params {
 #define COUNT(member, key, names, fallback, min, max) uint32_t member;
 #define REAL(member, key, names, fallback) float member;
 #include "import/params.def"
-    bool rope_table; /* a config.json divides the frequencies of the rotation one by one */
+    uint32_t positions; /* that sessions have at most: set by the caller, 0 for all; then at most `context` */
+    bool rope_table;    /* a config.json divides the frequencies of the rotation one by one */
+    bool yarn;          /* the scaling of the rotation differs from pair to pair */
+    bool longrope;      /* a GGUF file has factors of the rotation for short and long contexts */
     bool tied, qkv_bias, output_bias, other_biases, normalize_experts; /* output_bias: of attention */
     float epsilon;                                                     /* of the family's norms */
     bool local[TV_LAYERS_MAX];                                         /* layers that see only the window */
     float sparsity[TV_LAYERS_MAX]; /* gemma3n: multiple of the deviation below which a gate is cut; 0: none */
 } tv_model_params;
 
-/* Reads the parameters and completes what follows from others. TV_ERR_INPUT (TV-L006, TV-L011, TV-L012): a key is
- * missing, out of range, unknown, or asks for what is not supported. */
+/* Reads the parameters and completes what follows from others; `positions` of *out is the caller's. TV_ERR_INPUT
+ * (TV-L006, TV-L011, TV-L012): a key is missing, out of range, unknown, or asks for what is not supported. */
 tv_status tv_params_read_gguf(const tv_family *family, const tv_gguf *gguf, const char *path, const tv_diag_sink *sink,
                               tv_model_params *out);
 tv_status tv_params_read_config(const tv_family *family, const tv_json_value *root, const char *path,

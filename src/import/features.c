@@ -114,7 +114,8 @@ static bool is_accepted(const feature *row, const value *v, tv_activation activa
     case TV_FEATURE_EMPTY:
         return v->kind == LIST && v->number == 0;
     case TV_FEATURE_ROPE_TYPE:
-        return tv_sv_is(v->text, "none") || tv_sv_is(v->text, "linear");
+        return tv_sv_is(v->text, "none") || tv_sv_is(v->text, "linear") || tv_sv_is(v->text, "yarn") ||
+               tv_sv_is(v->text, "longrope");
     case TV_FEATURE_MODEL:
         return tv_sv_is(v->text, "model");
     case TV_FEATURE_ACTIVATION:

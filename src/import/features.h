@@ -33,7 +33,7 @@ typedef enum tv_feature_rule {
     TV_FEATURE_NO,
     TV_FEATURE_YES,
     TV_FEATURE_EMPTY,      /* a list without elements */
-    TV_FEATURE_ROPE_TYPE,  /* the text "none" or "linear" */
+    TV_FEATURE_ROPE_TYPE,  /* a kind of scaling that is supported */
     TV_FEATURE_MODEL,      /* the text "model" */
     TV_FEATURE_ACTIVATION, /* a name of the family's activation */
 } tv_feature_rule;

@@ -36,6 +36,7 @@ static tv_status build_graph(tv_model *model, const tv_family_source *source, co
 {
     const tv_model_params *p = source->params;
     model->family = source->family->architecture;
+    model->positions = p->positions;
     model->dims = (tv_model_dims){.dim = p->dim,
                                   .hidden = p->experts ? p->expert_hidden : p->hidden,
                                   .layers = p->layers,
@@ -113,10 +114,13 @@ static tv_status read_json(tv_model *model, const char *path, const tv_input *in
 }
 
 /* Takes *input in any case. */
-static tv_status read_input(tv_model *model, const char *path, tv_input *input, const tv_diag_sink *sink)
+static tv_status read_input(tv_model *model, const char *path, uint32_t context, tv_input *input,
+                            const tv_diag_sink *sink)
 {
     tv_model_params *params = calloc(1, sizeof *params);
     tv_status status = params ? TV_OK : tv_fail_memory(sink);
+    if (params)
+        params->positions = context;
     if (status == TV_OK && input->size && input->data[0] == '{') {
         status = read_json(model, path, input, params, sink);
         tv_input_close(input);
@@ -132,7 +136,7 @@ static tv_status read_input(tv_model *model, const char *path, tv_input *input, 
     return status;
 }
 
-tv_status tv_model_open(const char *path, const tv_diag_sink *sink, tv_model **out)
+tv_status tv_model_open(const char *path, uint32_t context, const tv_diag_sink *sink, tv_model **out)
 {
     tv_model *model = calloc(1, sizeof *model);
     if (!model)
@@ -141,7 +145,7 @@ tv_status tv_model_open(const char *path, const tv_diag_sink *sink, tv_model **o
     tv_input input;
     tv_status status = tv_input_open(path, sink, &input);
     if (status == TV_OK)
-        status = read_input(model, path, &input, sink);
+        status = read_input(model, path, context, &input, sink);
     if (status != TV_OK) {
         tv_model_free(model);
         return status;

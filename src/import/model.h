@@ -5,9 +5,10 @@
 
 #include "graph/model.h"
 
-/* Opens a GGUF file and checks that it contains a llama model: all weights, with the expected dimensions and supported
- * types. Also accepts a JSON object of dimensions as published with models (hidden_size, num_hidden_layers, …), whose
- * matrices have no tensors. The caller frees the model with tv_model_free. TV_ERR_INPUT and a diagnostic otherwise. */
-tv_status tv_model_open(const char *path, const tv_diag_sink *sink, tv_model **out);
+/* Opens a GGUF file and checks that it contains a model of a known family: all weights, with the expected dimensions
+ * and supported types. Also accepts a JSON object of dimensions as published with models (hidden_size,
+ * num_hidden_layers, …), whose matrices have no tensors. The model is for at most `context` positions; 0: for all that
+ * it was trained for. The caller frees the model with tv_model_free. TV_ERR_INPUT and a diagnostic otherwise. */
+tv_status tv_model_open(const char *path, uint32_t context, const tv_diag_sink *sink, tv_model **out);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds the graph of a decoder: its layers in the usual arrangement, or those of gemma3n (altup.c). */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -65,6 +66,49 @@ static uint32_t build_layer(tv_decoder *d, uint32_t layer, uint32_t x)
     return tv_graph_add2(&d->b, TV_OP_ADD, "xf", x, y);
 }
 
+/* The pair of dimensions that completes `rotations` times within the original context. */
+static double pair_of_rotations(const tv_model_params *p, double rotations)
+{
+    static const double two_pi = 6.283185307179586;
+    return p->rotary_dim * log(p->rope_original / (rotations * two_pi)) / (2 * log((double)p->theta));
+}
+
+/* Frequencies of pairs that rotate often stay, those of pairs that rotate seldom are divided by the factor, and between
+ * both there is a ramp. */
+static uint32_t add_yarn_factors(tv_decoder *d)
+{
+    const tv_model_params *p = d->p;
+    uint32_t half = p->rotary_dim / 2;
+    float *factors = tv_arena_alloc(&d->b.graph->arena, half * sizeof *factors);
+    double low = fmax(floor(pair_of_rotations(p, (double)p->beta_fast)), 0),
+           high = fmin(ceil(pair_of_rotations(p, (double)p->beta_slow)), p->rotary_dim - 1);
+    for (uint32_t i = 0; factors && i < half; i++) {
+        double kept = 1 - fmin(fmax((i - low) / fmax(high - low, 0.001), 0), 1);
+        factors[i] = (float)(1 / (kept + (1 - kept) / (double)p->rope_factor));
+    }
+    if (!factors)
+        d->b.status = tv_fail_memory(d->b.sink);
+    return tv_graph_constant(
+        &d->b, "rope_factors",
+        &(tv_matrix){.name = "rope_factors", .values = factors, .rows = 1, .columns = half, .count = 1});
+}
+
+/* What the frequencies of the rotation are divided by, or TV_NO_VALUE: one table, or one for contexts up to the
+ * original one and one for longer ones. */
+static uint32_t find_rope_factors(tv_decoder *d)
+{
+    const tv_model_params *p = d->p;
+    tv_tensor_dims dims = {1, p->rotary_dim / 2, 1};
+    if (p->yarn)
+        return add_yarn_factors(d);
+    uint32_t table = tv_decoder_tensor(d, "rope_freqs", "weight", dims, p->rope_table);
+    if (table != TV_NO_VALUE || !d->source->gguf)
+        return table;
+    uint32_t long_table = tv_decoder_tensor(d, "rope_factors_long", "weight", dims, p->longrope),
+             short_table = tv_decoder_tensor(d, "rope_factors_short", "weight", dims, long_table != TV_NO_VALUE);
+    return p->positions > p->rope_original ? long_table : short_table;
+}
+
 tv_status tv_decoder_build(const tv_family_source *source, const tv_diag_sink *sink, tv_graph **out)
 {
     const tv_model_params *p = source->params;
@@ -77,8 +121,7 @@ tv_status tv_decoder_build(const tv_family_source *source, const tv_diag_sink *s
     tv_graph_begin(&d->b, p->layers, p->context, sink);
     d->tokens = tv_graph_tokens(&d->b);
     d->positions = tv_decoder_has(d, TV_TRAIT_LEARNED_POSITIONS) ? tv_graph_positions(&d->b) : TV_NO_VALUE;
-    d->rope_factors =
-        tv_decoder_tensor(d, "rope_freqs", "weight", (tv_tensor_dims){1, p->rotary_dim / 2, 1}, p->rope_table);
+    d->rope_factors = find_rope_factors(d);
     uint32_t x = tv_decoder_embed(d);
     if (tv_decoder_has(d, TV_TRAIT_ALTUP))
         x = tv_decoder_altup(d, x);

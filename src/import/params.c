@@ -48,6 +48,9 @@ static tv_status check_params(const tv_model_params *p, const tv_param_source *s
                        "%u heads, %u of the cache, heads of %u and %u dimensions of rotation do not go with %u "
                        "dimensions",
                        p->heads, p->kv_heads, p->key_length, p->rotary_dim, p->dim);
+    if (p->rope_magnitude != 1 && p->rotary_dim != p->key_length)
+        return tv_fail(s->sink, TV_ERR_INPUT, TV_LLM_CODE(FEATURE), "use a model without it",
+                       "a rotation that changes the magnitude of some dimensions of a head is not supported");
     if (!(p->theta > 0) || !(p->local_theta > 0))
         return tv_fail(s->sink, TV_ERR_INPUT, TV_LLM_CODE(KEY), NULL, "the base of rotation is not a positive number");
     if (p->experts ? p->experts_used < 1 || p->experts_used > p->experts || !p->expert_hidden : !p->hidden)
@@ -81,11 +84,18 @@ static tv_status complete_params(const tv_param_source *s, tv_model_params *p)
     if (!p->rotary_dim)
         p->rotary_dim = (uint32_t)((float)p->key_length * p->partial_rotary) & ~1u;
     p->rope_factor = p->rope_factor > 0 ? p->rope_factor : 1;
+    p->rope_magnitude = p->rope_magnitude > 0 ? p->rope_magnitude : 1;
+    if (p->yarn)
+        p->rope_magnitude *= 1 + 0.1f * logf(p->rope_factor);
+    if (p->yarn && (!p->rope_original || !(p->beta_fast > 0) || !(p->beta_slow > 0)))
+        return tv_fail(s->sink, TV_ERR_INPUT, TV_LLM_CODE(KEY), NULL,
+                       "a rotation of the kind yarn needs the original length of the context");
     p->epsilon = traits & TV_TRAIT_LAYER_NORM ? p->layer_epsilon : p->rms_epsilon;
     p->normalize_experts = p->normalize_experts || (traits & TV_TRAIT_NORMALIZED_EXPERTS);
     p->qkv_bias = p->qkv_bias || (traits & TV_TRAIT_QKV_BIAS);
     p->other_biases = p->other_biases || (traits & TV_TRAIT_OTHER_BIASES);
     p->output_bias = p->output_bias || p->other_biases;
+    p->positions = p->positions && p->positions < p->context ? p->positions : p->context;
     return check_params(p, s);
 }
 
@@ -165,7 +175,7 @@ tv_status tv_params_read_gguf(const tv_family *family, const tv_gguf *gguf, cons
 {
     tv_param_source s = {.family = family, .path = path, .gguf = gguf, .sink = sink};
     uint32_t stated;
-    memset(out, 0, sizeof *out);
+    *out = (tv_model_params){.positions = out->positions};
     TV_TRY(tv_features_check_gguf(gguf, family->architecture, path, sink));
     TV_TRY(check_foreign_keys(&s, path));
     TV_TRY(read_numbers(&s, out));
@@ -183,7 +193,10 @@ tv_status tv_params_read_gguf(const tv_family *family, const tv_gguf *gguf, cons
     out->tied = !tv_gguf_tensor_find(gguf, "output.weight");
     char type[TV_PARAM_KEY_MAX];
     tv_param_key(&s, "rope.scaling.type", type);
-    if (tv_sv_is(tv_gguf_string(gguf, type, tv_sv_of("linear")), "none"))
+    tv_sv scaling = tv_gguf_string(gguf, type, tv_sv_of("linear"));
+    out->yarn = tv_sv_is(scaling, "yarn");
+    out->longrope = tv_sv_is(scaling, "longrope");
+    if (!tv_sv_is(scaling, "linear") && !out->yarn)
         out->rope_factor = 1;
     /* the largest of the family divide their scores by the root of the average head instead */
     if ((family->pattern == 2 && out->layers == 46) || (family->pattern == 6 && out->layers == 62))
@@ -197,7 +210,7 @@ tv_status tv_params_read_config(const tv_family *family, const tv_json_value *ro
 {
     tv_param_source s = {.family = family, .path = path, .root = root, .sink = sink};
     const tv_json_value *tied = tv_json_get(root, "tie_word_embeddings"), *bias = tv_json_get(root, "attention_bias");
-    memset(out, 0, sizeof *out);
+    *out = (tv_model_params){.positions = out->positions};
     TV_TRY(tv_features_check_config(root, family->activation, path, sink));
     TV_TRY(read_numbers(&s, out));
     if (!out->vocab)

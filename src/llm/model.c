@@ -19,10 +19,15 @@ void tv_llm_free(tv_llm *llm)
 
 tv_status tv_llm_open(const char *path, const tv_diag_sink *sink, tv_llm **out)
 {
+    return tv_llm_open_context(path, 0, sink, out);
+}
+
+tv_status tv_llm_open_context(const char *path, uint32_t context, const tv_diag_sink *sink, tv_llm **out)
+{
     tv_llm *llm = calloc(1, sizeof *llm);
     if (!llm)
         return tv_fail_memory(sink);
-    tv_status status = tv_model_open(path, sink, &llm->model);
+    tv_status status = tv_model_open(path, context, sink, &llm->model);
     if (status == TV_OK && llm->model->gguf)
         status = tv_tokenizer_new(llm->model->gguf, sink, &llm->tokenizer);
     if (status != TV_OK) {

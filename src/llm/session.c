@@ -91,10 +91,10 @@ static tv_status check_options(const tv_llm *llm, const tv_backend *backend, con
     if (options->timing_only && !backend->machine)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "select a machine with -t",
                        "the host has no cycles");
-    if (options->context > llm->model->dims.context)
+    if (options->context > llm->model->positions)
         tv_report(sink, TV_WARNING, TV_LLM_CODE(CONTEXT), &TV_NO_SOURCE_LOC, NULL,
-                  "the model has %u positions; the context of %u is reduced to %u", llm->model->dims.context,
-                  options->context, llm->model->dims.context);
+                  "the model has %u positions; the context of %u is reduced to %u", llm->model->positions,
+                  options->context, llm->model->positions);
     TV_TRY(check_emit(options, backend, sink));
     if (options->weight_bits && backend->weight_bits_only && options->weight_bits != backend->weight_bits_only)
         tv_report(sink, TV_WARNING, TV_LLM_CODE(WEIGHT_WIDTH), &TV_NO_SOURCE_LOC, NULL,
@@ -112,7 +112,7 @@ tv_status tv_llm_session_new_on(tv_llm *llm, const tv_backend *backend, const tv
                                 const tv_diag_sink *sink, tv_llm_session **out)
 {
     int32_t sample[SAMPLE_TOKENS];
-    uint32_t sample_count = 0, context = llm->model->dims.context;
+    uint32_t sample_count = 0, context = llm->model->positions;
     TV_TRY(check_options(llm, backend, options, sink));
     if (!options->timing_only)
         TV_TRY(sample_tokens(llm, options->sample, sample, &sample_count));

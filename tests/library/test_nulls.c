@@ -447,7 +447,9 @@ static void language_models(void **state)
     FILE *graph = fopen(in_folder("graph"), "w");
     snprintf(model, sizeof model, "%s/%s", models, model_path);
     NULL_CASE(tv_llm_open, sink);
+    NULL_CASE(tv_llm_open_context, sink);
     assert_int_equal(tv_llm_open("/none/none", NULL, &llm), TV_ERR_INPUT);
+    assert_int_equal(tv_llm_open_context("/none/none", 16, NULL, &llm), TV_ERR_INPUT);
     assert_int_equal(tv_llm_open(model, NULL, &llm), TV_OK);
     NULL_CASE(tv_llm_print_graph, sink);
     assert_int_equal(tv_llm_print_graph(llm, graph, NULL), TV_OK);

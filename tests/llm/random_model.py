@@ -187,9 +187,9 @@ def qwen2(options):
     return llama_like(m, bias=True)
 
 
-def qwen3(options):
+def qwen3(options, **extra):
     m = Model("qwen3", options, head=128)
-    m.keys(rope__freq_base=1000000.0, attention__key_length=128, attention__value_length=128)
+    m.keys(rope__freq_base=1000000.0, attention__key_length=128, attention__value_length=128, **extra)
     m.tokenizer(vocabularies.byte_vocabulary(m.d["vocabulary"], options["pre"] or "qwen2"))
     return llama_like(m, tied=True, head_norms=1.0)
 
@@ -269,11 +269,15 @@ def gemma3n(options):
     return m
 
 
-def phi3(options):
+def phi3(options, original=CONTEXT, tables=False):
     m = Model("phi3", options, kv_heads=2)
     d = m.d
     m.keys(attention__head_count_kv=d["kv_heads"], attention__layer_norm_rms_epsilon=1e-5, rope__dimension_count=d["head"],
-           rope__freq_base=10000.0, rope__scaling__original_context_length=CONTEXT, attention__sliding_window=0)
+           rope__freq_base=10000.0, rope__scaling__original_context_length=original, attention__sliding_window=0)
+    if tables:
+        m.key("rope.scaling.attn_factor", 1.19)
+        for name, step in (("long", 0.25), ("short", 0.03)):
+            m.w.numbers(f"rope_factors_{name}.weight", [1 + step * i for i in range(d["head"] // 2)])
     m.tokenizer(vocabularies.piece_vocabulary(d["vocabulary"], "phi3"))
     m.embeddings()
     for layer in m.layers():
@@ -315,10 +319,13 @@ FAMILIES = {
     "mistral": lambda options: llama(options, attention__sliding_window=CONTEXT),
     "qwen2": qwen2,
     "qwen3": qwen3,
+    "qwen3-yarn": lambda options: qwen3(options, rope__scaling__type="yarn", rope__scaling__factor=4.0, rope__scaling__original_context_length=64),
     "gemma2": gemma2,
     "gemma3": gemma3,
     "gemma3n": gemma3n,
     "phi3": phi3,
+    "phi3-short": lambda options: phi3(options, tables=True),
+    "phi3-long": lambda options: phi3(options, original=64, tables=True),
     "gpt2": gpt2,
     "mixtral": mixtral,
     "qwen3moe": qwen3moe,

@@ -213,9 +213,10 @@ def unsupported_features_are_rejected(folder):
     """A key of a feature, an unknown key of the architecture, a key of the wrong type, a tensor without a use: each is
     an error that names it. Keys without effect, and features that are switched off, are accepted."""
     path = os.path.join(folder, "feature.gguf")
-    rejected = [("llama.rope.scaling.type", string("yarn"), "TV-L011", "yarn"),
+    rejected = [("llama.rope.scaling.type", string("mrope"), "TV-L011", "mrope"),
+                ("llama.rope.scaling.type", string("yarn"), "TV-L006", "original length of the context"),
+                ("llama.rope.scaling.type", string("longrope"), "TV-L007", "rope_factors_long"),
                 ("llama.rope.scale_linear", real(4.0), "TV-L011", "scaling of the rotation"),
-                ("llama.rope.scaling.attn_factor", real(1.5), "TV-L011", "scaling of the rotation"),
                 ("llama.rope.freq_base_swa", real(10000), "TV-L011", "does not have"),
                 ("llama.rope.dimension_sections", numbers(1, 2), "TV-L011", "several positions"),
                 ("llama.attention.key_length", count(64), "TV-L008", "attn_q.weight"),

@@ -25,8 +25,8 @@ import random_model  # noqa: E402
 
 TOLERANCE, NEAR = 2e-3, 0.02
 CONDITIONED = ("gemma3n",)  # 25 layers at least, which magnify the difference of llama.cpp's table of GELU
-FAMILIES = ("llama", "llama-linear", "llama-unscaled", "llama3", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "gemma3n", "phi3",
-            "gpt2", "mixtral", "qwen3moe")
+FAMILIES = ("llama", "llama-linear", "llama-unscaled", "llama3", "mistral", "qwen2", "qwen3", "qwen3-yarn", "gemma2", "gemma3", "gemma3n", "phi3",
+            "phi3-short", "phi3-long", "gpt2", "mixtral", "qwen3moe")
 
 
 def our_logits(program, path, tokens, vocabulary):

@@ -58,7 +58,7 @@ int main(int argc, char **argv)
         count++;
     if (!backend || !count)
         return 2;
-    tv_status status = tv_model_open(argv[1], &sink, &model);
+    tv_status status = tv_model_open(argv[1], 0, &sink, &model);
     if (status == TV_OK && backend != &tv_backend_host)
         status = tv_config_new(argv[2], &sink, &config);
     tv_backend_options options = {.config = config,

@@ -164,7 +164,7 @@ static void reference_text(const char *path, const char *prompt, char text[TEXT]
     int32_t *ids, token = 0, previous = -1;
     size_t n;
     tv_buf out = {0};
-    assert_int_equal(tv_model_open(path, NULL, &model), TV_OK);
+    assert_int_equal(tv_model_open(path, 0, NULL, &model), TV_OK);
     assert_int_equal(tv_tokenizer_new(model->gguf, NULL, &tokenizer), TV_OK);
     assert_int_equal(tv_tokenizer_encode(tokenizer, prompt, strlen(prompt), tv_tokenizer_adds_bos(tokenizer), &ids, &n),
                      TV_OK);
@@ -316,7 +316,7 @@ static void verification_rejects_invalid_graphs(void **state)
 {
     (void)state;
     tv_model *model;
-    assert_int_equal(tv_model_open(shipped(), NULL, &model), TV_OK);
+    assert_int_equal(tv_model_open(shipped(), 0, NULL, &model), TV_OK);
     tv_graph *graph = model->graph;
     assert_int_equal(tv_graph_verify(graph, NULL), TV_OK);
     tv_graph_node *last = TV_VEC_LAST(&graph->nodes), valid = *last;
