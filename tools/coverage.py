@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Line and branch coverage of the library by its tests, with Clang's source-based coverage.
 
-    coverage.py [--build FOLDER] [--test NAME]... [--faults RUNS] [--markdown] [--uncovered FOLDER]
+    coverage.py [--build FOLDER] [--test NAME]... [--keep] [--faults RUNS] [--markdown] [--uncovered FOLDER]
 
 Builds into FOLDER (build-coverage) with -fprofile-instr-generate and without assertions, runs the tests (all, or those named),
 merges the profiles and prints a table: a row for each folder of src, with its goal for branches, and the number of lines and
-branches covered. --faults also runs each command of tests/faults/matrix.txt with RUNS failures. --uncovered FOLDER lists the
+branches covered. The side of a switch that no case takes does not count where the compiler checks that each value of the
+enumeration has one, that is, without `default`. --keep adds the run to the profiles of earlier ones. --faults also runs each command of tests/faults/matrix.txt with RUNS failures. --uncovered FOLDER lists the
 branches of a folder of src that no test takes, as FILE:LINE:COLUMN, the side that is not taken, and the line. --markdown prints
 the table for the manual. Needs clang and llvm (llvm-profdata, llvm-cov).
 """
@@ -42,10 +43,11 @@ def build(folder):
         sys.exit("coverage: the build failed")
 
 
-def measure(folder, tests, faults):
+def measure(folder, tests, faults, keep):
     profiles = os.path.join(folder, "profiles")
-    shutil.rmtree(profiles, ignore_errors=True)
-    os.mkdir(profiles)
+    if not keep:
+        shutil.rmtree(profiles, ignore_errors=True)
+    os.makedirs(profiles, exist_ok=True)
     # %m: processes of one program share a file, which they merge into.
     environment = dict(os.environ, LLVM_PROFILE_FILE=os.path.join(profiles, "%m.profraw"))
     status = run(["meson", "test", "-C", folder, "--no-rebuild", "--num-processes", "2", "--timeout-multiplier", "4",
@@ -89,6 +91,16 @@ def folder_of(path):
     return "/".join(top[:2]) if top[0] in ("machine", "lower") and len(top) > 2 else top[0]
 
 
+def read_lines(file):
+    with open(file, encoding="utf-8") as source:
+        return source.read().splitlines()
+
+
+def is_switch(lines, line, column):
+    """Whether a branch is the side of a switch that no case takes, because there is no `default`."""
+    return lines[line - 1][:column - 1].endswith("switch (")
+
+
 def print_table(data, markdown):
     rows = {}
     for file in data["files"]:
@@ -98,6 +110,10 @@ def print_table(data, markdown):
             for kind in ("lines", "branches"):
                 row[kind] += file["summary"][kind]["count"]
                 row[kind + " covered"] += file["summary"][kind]["covered"]
+            lines = read_lines(file["filename"])
+            checked = [branch for branch in file.get("branches", []) if is_switch(lines, *branch[:2])]
+            row["branches"] -= len(checked)
+            row["branches covered"] -= sum(branch[4] != 0 for branch in checked)
     print("| folder | lines | covered | branches | covered | goal |\n|---|---|---|---|---|---|" if markdown else
           "%-18s %8s %8s %9s %8s %6s" % ("folder", "lines", "covered", "branches", "covered", "goal"))
     missed = 0
@@ -137,10 +153,10 @@ def print_uncovered(data, folder):
     for file, branches in sorted(find_uncovered(data).items()):
         if folder_of(file) != folder:
             continue
-        with open(file, encoding="utf-8") as source:
-            lines = source.read().splitlines()
+        lines = read_lines(file)
         for line, column, side, name in sorted(branches):
-            print("%s:%d:%d: %s: never %s: %s" % (os.path.relpath(file, ROOT), line, column, name, side, lines[line - 1].strip()))
+            if side == "false" or not is_switch(lines, line, column):
+                print("%s:%d:%d: %s: never %s: %s" % (os.path.relpath(file, ROOT), line, column, name, side, lines[line - 1].strip()))
 
 
 def main():
@@ -150,12 +166,13 @@ def main():
     ap.add_argument("--markdown", action="store_true")
     ap.add_argument("--uncovered", metavar="FOLDER", help="list the branches that no test takes in this folder of src")
     ap.add_argument("--faults", type=int, default=0, metavar="RUNS", help="also run the commands of tests/faults with failures")
+    ap.add_argument("--keep", action="store_true", help="keep the profiles of earlier runs of the same build")
     ap.add_argument("--no-run", action="store_true", help="use the profiles of the last run")
     options = ap.parse_args()
     folder = os.path.abspath(options.build)
     if not options.no_run:
         build(folder)
-    merged = os.path.join(folder, "merged.profdata") if options.no_run else measure(folder, options.test, options.faults)
+    merged = os.path.join(folder, "merged.profdata") if options.no_run else measure(folder, options.test, options.faults, options.keep)
     data = export(folder, merged)
     if options.uncovered:
         print_uncovered(data, options.uncovered)

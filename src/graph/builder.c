@@ -22,6 +22,8 @@ void tv_graph_begin(tv_graph_builder *b, uint32_t layers, uint32_t context, cons
     }
     if (!b->graph || !b->graph->layer_outputs)
         fail_memory(b);
+    for (uint32_t i = 0; i < layers && b->status == TV_OK; i++)
+        b->graph->layer_outputs[i] = TV_NO_VALUE;
 }
 
 /* Appends a value; its name is copied. */

@@ -41,7 +41,7 @@ uint32_t tv_graph_input_count(const tv_graph_node *node)
 uint32_t tv_graph_columns(const tv_graph *graph, uint32_t value)
 {
     const tv_graph_shape *s = &tv_graph_value_at(graph, value)->shape;
-    return s->rank && s->dims[s->rank - 1] > 0 ? (uint32_t)s->dims[s->rank - 1] : 1;
+    return s->dims[s->rank - 1] > 0 ? (uint32_t)s->dims[s->rank - 1] : 1;
 }
 
 uint64_t tv_graph_elements(const tv_graph *graph, uint32_t value)
@@ -56,7 +56,7 @@ uint64_t tv_graph_elements(const tv_graph *graph, uint32_t value)
 bool tv_graph_per_token(const tv_graph *graph, uint32_t value)
 {
     const tv_graph_shape *s = &tv_graph_value_at(graph, value)->shape;
-    return s->rank > 0 && s->dims[0] == TV_DIM_TOKENS;
+    return s->dims[0] == TV_DIM_TOKENS;
 }
 
 uint32_t tv_graph_uses(const tv_graph *graph, uint32_t value)

@@ -82,12 +82,33 @@ static tv_status convert_matrices(const host *h, const tv_diag_sink *sink)
     return TV_OK;
 }
 
-/* Vectors: gains, biases, scalars. */
-static tv_status convert_vectors(const host *h, const tv_diag_sink *sink)
+/* Whether a product or a selection reads input `k` row by row, decoded where it is not kept. */
+static bool is_read_by_rows(tv_graph_op op, unsigned k)
 {
-    for (uint32_t i = 0; i < h->graph->values.count; i++)
-        if (tv_graph_value_at(h->graph, i)->matrix.rows == 1)
-            TV_TRY(convert_constant(h, i, sink));
+    switch (op) {
+    case TV_OP_GATHER:
+        return k == 0;
+    case TV_OP_GEMM:
+    case TV_OP_LINEAR:
+        return k == 1;
+    case TV_OP_GLU:
+        return k == 1 || k == 2;
+    case TV_OP_MOE:
+        return k >= 2;
+    default: /* the others read all elements of a constant */
+        return false;
+    }
+}
+
+/* Gains, biases, and what is computed element by element. */
+static tv_status convert_elements(const host *h, const tv_diag_sink *sink)
+{
+    for (size_t i = 0; i < h->graph->nodes.count; i++)
+        for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++) {
+            const tv_graph_node *n = &h->graph->nodes.data[i];
+            if (n->inputs[k] != TV_NO_VALUE && !is_read_by_rows(n->op, k))
+                TV_TRY(convert_constant(h, n->inputs[k], sink));
+        }
     return TV_OK;
 }
 
@@ -126,7 +147,7 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
                 .progress = options->step_progress};
     tv_status status = allocate(h, sink);
     if (status == TV_OK)
-        status = convert_vectors(h, sink);
+        status = convert_elements(h, sink);
     if (status == TV_OK && options->context > ROWS_MAX) /* longer sessions run single-token steps */
         status = convert_matrices(h, sink);
     if (status != TV_OK) {

@@ -23,11 +23,17 @@ static bool reject(rule_context *c, const char *problem)
     return false;
 }
 
-static int64_t last_dim(const tv_graph_shape *s) { return s->rank ? s->dims[s->rank - 1] : 1; }
+/* Every value has at least one axis. */
+static int64_t last_dim(const tv_graph_shape *s) { return s->dims[s->rank - 1]; }
 
 static bool same_dims(const tv_graph_shape *a, const tv_graph_shape *b)
 {
     return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0;
+}
+
+static bool is_index(const rule_context *c, unsigned input)
+{
+    return tv_graph_value_at(c->graph, c->node->inputs[input])->type == TV_GRAPH_INDEX;
 }
 
 static bool is_matrix(const rule_context *c, unsigned input)
@@ -66,17 +72,26 @@ static bool rule_same(rule_context *c, tv_graph_shape *out)
 
 static bool rule_gather(rule_context *c, tv_graph_shape *out)
 {
-    if (!is_matrix(c, 0) || tv_graph_value_at(c->graph, c->node->inputs[1])->type != TV_GRAPH_INDEX)
+    if (!is_matrix(c, 0) || !is_index(c, 1))
         return reject(c, "the inputs are not a matrix and indices");
     *out = (tv_graph_shape){2, {TV_DIM_TOKENS, last_dim(shape_of(c, 0))}};
     return true;
+}
+
+/* Whether an axis after the first is not a number. */
+static bool has_inner_symbol(const tv_graph_shape *s)
+{
+    bool symbol = false;
+    for (uint32_t i = 1; i < s->rank; i++)
+        symbol |= s->dims[i] <= 0;
+    return symbol;
 }
 
 static bool rule_reshape(rule_context *c, tv_graph_shape *out)
 {
     *out = c->node->attrs.shape;
     if (!out->rank || out->rank > TV_GRAPH_RANK_MAX || out->dims[0] != shape_of(c, 0)->dims[0] ||
-        elements_of(out) != elements_of(shape_of(c, 0)))
+        elements_of(out) != elements_of(shape_of(c, 0)) || has_inner_symbol(out))
         return reject(c, "the shapes differ in the number of elements or in the first axis");
     return true;
 }
@@ -85,7 +100,7 @@ static bool rule_slice(rule_context *c, tv_graph_shape *out)
 {
     const tv_graph_attrs *a = &c->node->attrs;
     *out = *shape_of(c, 0);
-    if (!out->rank || a->start >= a->end || a->end > last_dim(out))
+    if (a->start >= a->end || a->end > last_dim(out))
         return reject(c, "the range is not inside of the last axis");
     out->dims[out->rank - 1] = a->end - a->start;
     return true;
@@ -97,7 +112,7 @@ static bool rule_concat(rule_context *c, tv_graph_shape *out)
     for (unsigned i = 1; i < TV_GRAPH_INPUTS_MAX && has(c, i); i++) {
         tv_graph_shape other = *shape_of(c, i);
         int64_t columns = last_dim(&other);
-        if (!out->rank || other.rank != out->rank)
+        if (other.rank != out->rank)
             return reject(c, "the ranks of the inputs differ");
         other.dims[other.rank - 1] = last_dim(out);
         if (!same_dims(&other, out))
@@ -166,13 +181,11 @@ static bool rule_matmul(rule_context *c, tv_graph_shape *out)
 /* True when `b` is repeated to make `a`: trailing axes of `a`, or `a` with the last axis 1, or one element. */
 static bool is_repeated(const tv_graph_shape *a, const tv_graph_shape *b)
 {
-    if (b->rank == 0 || elements_of(b) == 1)
-        return b->rank <= a->rank && (b->rank == 0 || b->dims[0] > 0 || b->dims[0] == a->dims[0]);
+    if (elements_of(b) == 1)
+        return b->rank <= a->rank && (b->dims[0] > 0 || b->dims[0] == a->dims[0]);
     if (b->rank <= a->rank && memcmp(a->dims + (a->rank - b->rank), b->dims, b->rank * sizeof *b->dims) == 0)
         return true;
     tv_graph_shape column = *a;
-    if (!column.rank)
-        return false;
     column.dims[column.rank - 1] = 1;
     return same_dims(&column, b);
 }
@@ -288,6 +301,8 @@ bool tv_graph_infer_shape(const tv_graph *graph, const tv_graph_node *node, tv_g
             ok = reject(&c, "there are too many inputs");
         else if (node->inputs[i] != TV_NO_VALUE && node->inputs[i] >= graph->values.count)
             ok = reject(&c, "an input does not exist");
+        else if (node->inputs[i] != TV_NO_VALUE && is_index(&c, i) && node->op != TV_OP_GATHER)
+            ok = reject(&c, "only Gather reads token numbers or positions");
     }
     ok = ok && rules[node->op](&c, out);
     *problem = c.problem;
