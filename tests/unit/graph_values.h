@@ -41,6 +41,11 @@ static inline tv_status decode_row(const struct tv_gguf_tensor *tensor, uint64_t
     return TV_OK;
 }
 
+static inline void drop_nothing(const struct tv_gguf_tensor *tensor, uint64_t first, uint64_t count)
+{
+    (void)tensor, (void)first, (void)count;
+}
+
 /* A constant of `count` matrices [rows][columns] with the next weights. `tensor` is storage for it. */
 static inline uint32_t add_weights(tv_graph_builder *b, weights *w, encoded_tensor *tensor, const uint32_t dims[3])
 {
@@ -51,6 +56,7 @@ static inline uint32_t add_weights(tv_graph_builder *b, weights *w, encoded_tens
         m.values = NULL;
         m.tensor = (const void *)tensor;
         m.read_row = decode_row;
+        m.drop_rows = drop_nothing;
     }
     return tv_graph_constant(b, "w", &m);
 }
