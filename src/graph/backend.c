@@ -10,12 +10,21 @@
 #include "graph/codes.h"
 #include "trivet/file.h"
 
-tv_status tv_backend_fault(const tv_machine *machine, const tv_diag_sink *sink)
+static tv_status report_fault(const tv_machine *machine, const tv_diag_sink *sink)
 {
     const tv_fault *fault = tv_machine_fault(machine);
     const tv_code code = {fault->code, fault->name, ""};
     return tv_fail(sink, TV_FAULT, &code, NULL, "machine fault at instruction %" PRIu64 ", %s: %s", fault->index,
                    fault->disassembly, fault->message);
+}
+
+tv_status tv_backend_run(tv_machine *machine, const tv_run_limits *limits, const tv_diag_sink *sink)
+{
+    tv_stop_reason stop;
+    tv_status status = tv_machine_run(machine, limits, &stop);
+    if (status == TV_FAULT)
+        return report_fault(machine, sink);
+    return status == TV_ERR_MEMORY ? tv_fail_memory(sink) : status;
 }
 
 tv_status tv_backend_reject(const tv_graph *graph, const tv_graph_node *node, const char *machine, const char *problem,

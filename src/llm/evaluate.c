@@ -66,7 +66,7 @@ tv_status tv_llm_eval(tv_llm_session *s, const char *text, size_t size, uint32_t
     TV_TRY(tv_llm_check_text(s, sink));
     uint32_t window = s->context < TV_EVAL_WINDOW ? s->context : TV_EVAL_WINDOW,
              spare = tv_tokenizer_bos(s->llm->tokenizer) < 0;
-    TV_TRY(tv_tokenizer_encode(s->llm->tokenizer, text, size, false, &ids, &n));
+    TV_TRY(tv_llm_encode(s->llm, (tv_sv){text, size}, 0, &ids, &n, sink));
     uint64_t total = n > spare ? tv_min_u64(max_tokens, n - spare) : 0;
     tv_status status = TV_OK;
     if (total == 0)
@@ -125,7 +125,7 @@ tv_status tv_llm_verify(tv_llm_session *s, const char *text, uint32_t max_tokens
     size_t n;
     void *host = NULL;
     TV_TRY(tv_llm_check_text(s, sink));
-    TV_TRY(tv_tokenizer_encode(s->llm->tokenizer, text, strlen(text), true, &ids, &n));
+    TV_TRY(tv_llm_encode(s->llm, tv_sv_of(text), TV_ENCODE_BOS, &ids, &n, sink));
     float *host_logits = malloc(dims->vocab * sizeof *host_logits);
     *count = dims->layers + 1;
     *list = calloc(*count, sizeof **list);

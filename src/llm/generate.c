@@ -35,7 +35,7 @@ tv_status tv_llm_generate(tv_llm_session *s, const char *prompt, uint32_t count,
         return tv_fail_size(sink, "tv_llm_sampling");
     uint64_t random = known.seed;
     TV_TRY(tv_llm_check_text(s, sink));
-    TV_TRY(tv_tokenizer_encode(s->llm->tokenizer, prompt, strlen(prompt), s->position == 0, &ids, &n));
+    TV_TRY(tv_llm_encode(s->llm, tv_sv_of(prompt), s->position == 0, &ids, &n, sink));
     if (n == 0 || n > s->context - s->position) {
         free(ids);
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT), "use a shorter prompt",

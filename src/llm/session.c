@@ -26,14 +26,24 @@ void tv_llm_session_free(tv_llm_session *session)
     free(session);
 }
 
+tv_status tv_llm_encode(const tv_llm *llm, tv_sv text, unsigned flags, int32_t **ids, size_t *count,
+                        const tv_diag_sink *sink)
+{
+    tv_status status = tv_tokenizer_encode(llm->tokenizer, text.ptr, text.len, flags, ids, count);
+    if (status == TV_ERR_INPUT)
+        return tv_fail(sink, status, TV_LLM_CODE(LIMIT), "use a shorter text",
+                       "the text has %zu bytes; at most %d can be encoded", text.len, TV_TOKENIZER_TEXT_MAX);
+    return status == TV_OK ? TV_OK : tv_fail_memory(sink);
+}
+
 /* Calibration tokens: the beginning of the sample text, padded with random tokens. */
-static tv_status sample_tokens(const tv_llm *llm, const char *text, int32_t tokens[SAMPLE_TOKENS], uint32_t *count)
+static tv_status sample_tokens(const tv_llm *llm, const char *text, int32_t tokens[SAMPLE_TOKENS], uint32_t *count,
+                               const tv_diag_sink *sink)
 {
     uint64_t state = 1;
     size_t n = 0;
     int32_t *ids = NULL;
-    TV_TRY(tv_tokenizer_encode(llm->tokenizer, text ? text : "", text ? strlen(text) : 0,
-                               tv_tokenizer_adds_bos(llm->tokenizer), &ids, &n));
+    TV_TRY(tv_llm_encode(llm, tv_sv_of(text ? text : ""), tv_tokenizer_adds_bos(llm->tokenizer), &ids, &n, sink));
     *count = n > SAMPLE_TOKENS ? SAMPLE_TOKENS : (uint32_t)n;
     if (n)
         memcpy(tokens, ids, *count * sizeof *tokens);
@@ -115,7 +125,7 @@ tv_status tv_llm_session_new_on(tv_llm *llm, const tv_backend *backend, const tv
     uint32_t sample_count = 0, context = llm->model->positions;
     TV_TRY(check_options(llm, backend, options, sink));
     if (!options->timing_only)
-        TV_TRY(sample_tokens(llm, options->sample, sample, &sample_count));
+        TV_TRY(sample_tokens(llm, options->sample, sample, &sample_count, sink));
     tv_llm_session *s = calloc(1, sizeof *s);
     if (!s)
         return tv_fail_memory(sink);

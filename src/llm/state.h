@@ -33,6 +33,10 @@ tv_status tv_llm_run_step(tv_llm_session *s, const int32_t *tokens, uint32_t cou
 /* Rejects timing-only sessions, which have no data to make text from. */
 tv_status tv_llm_check_text(const tv_llm_session *s, const tv_diag_sink *sink);
 
+/* Encodes a text to tokens, which the caller frees. TV_ERR_INPUT: it is too long; TV_ERR_MEMORY. */
+tv_status tv_llm_encode(const tv_llm *llm, tv_sv text, unsigned flags, int32_t **ids, size_t *count,
+                        const tv_diag_sink *sink);
+
 /* Reports progress. Returns true if the callback ends the work. */
 bool tv_llm_report_progress(const tv_llm_session *s, const char *what, uint64_t done, uint64_t total);
 

@@ -285,11 +285,10 @@ static tv_status keep_value(cmdq_lowering *l, const tv_graph_node *n, const tv_d
 /* Runs node by node, so that each output is read before its buffer is reused. */
 static tv_status run_nodes(cmdq_lowering *l, const tv_diag_sink *sink)
 {
-    tv_stop_reason stop;
     tv_status status = TV_OK;
     for (uint32_t i = 0; i < l->graph->nodes.count && status == TV_OK; i++) {
-        status = tv_machine_run(l->machine, &(tv_run_limits){sizeof(tv_run_limits), l->node_entries_end[i], UINT64_MAX},
-                                &stop);
+        status = tv_backend_run(l->machine, &(tv_run_limits){sizeof(tv_run_limits), l->node_entries_end[i], UINT64_MAX},
+                                sink);
         if (status == TV_OK)
             status = keep_value(l, &l->graph->nodes.data[i], sink);
     }
@@ -299,7 +298,6 @@ static tv_status run_nodes(cmdq_lowering *l, const tv_diag_sink *sink)
 static tv_status run_queue(cmdq_lowering *l, const tv_diag_sink *sink)
 {
     tv_program *program;
-    tv_stop_reason stop;
     char path[PATH_LENGTH];
     tv_queue_builder *entries = l->builder;
     l->builder = NULL;
@@ -317,7 +315,7 @@ static tv_status run_queue(cmdq_lowering *l, const tv_diag_sink *sink)
     if (l->values && l->rows == 1)
         status = run_nodes(l, sink);
     if (status == TV_OK)
-        status = tv_machine_run(l->machine, NULL, &stop);
+        status = tv_backend_run(l->machine, NULL, sink);
     l->previous_program = l->loaded_program;
     l->loaded_program = program;
     l->steps++;

@@ -38,7 +38,6 @@ static tv_status save_step(lowering *l, tv_program *program, const tv_diag_sink 
 static tv_status run_program(lowering *l, const tv_diag_sink *sink)
 {
     tv_program *program;
-    tv_stop_reason stop;
     TV_TRY(tv_builder_finish(&l->m.e.program, sink, &program));
     tv_status status = TV_OK;
     if (status == TV_OK && l->emit)
@@ -49,11 +48,11 @@ static tv_status run_program(lowering *l, const tv_diag_sink *sink)
         tv_program_free(program);
         return status;
     }
-    status = tv_machine_run(l->m.machine, NULL, &stop);
+    status = tv_backend_run(l->m.machine, NULL, sink);
     tv_builder_reuse(&l->m.e.program, l->program); /* the machine uses the loaded program until the next load */
     l->program = program;
     l->steps++;
-    return status == TV_FAULT ? tv_backend_fault(l->m.machine, sink) : status;
+    return status;
 }
 
 static tv_status step_token(lowering *l, int32_t token, uint32_t position, float *logits, const tv_diag_sink *sink)

@@ -228,20 +228,17 @@ static tv_status save_program(pccx_lowering *l, tv_program *program, const tv_di
 tv_status pccx_lower_run(pccx_lowering *l, const tv_diag_sink *sink)
 {
     tv_program *program;
-    tv_stop_reason stop;
     TV_TRY(tv_builder_finish(&l->program, sink, &program));
     tv_status status = l->emit ? save_program(l, program, sink) : TV_OK;
     if (status == TV_OK)
         status = tv_machine_load(l->machine, program, sink);
     if (status == TV_OK) {
-        status = tv_machine_run(l->machine, NULL, &stop);
+        status = tv_backend_run(l->machine, NULL, sink);
         tv_builder_reuse(&l->program, l->loaded_program); /* the machine uses the loaded program until the next load */
         l->loaded_program = program;
     } else {
         tv_program_free(program);
     }
-    if (status == TV_FAULT)
-        status = tv_backend_fault(l->machine, sink);
     l->programs++;
     l->bank_count[0] = l->bank_count[1] = 0;
     tv_builder_label(&l->program, l->block_name); /* the block continues in the next program */
