@@ -27,7 +27,7 @@ enum { TV_GRAPH_INPUTS_MAX = 8, TV_GRAPH_RANK_MAX = 6 };
 enum { TV_DIM_TOKENS = -1, TV_DIM_BATCH = -2 };
 
 typedef struct tv_graph_shape {
-    uint32_t rank; /* at least 1 */
+    uint32_t rank;                   /* at least 1 */
     int64_t dims[TV_GRAPH_RANK_MAX]; /* positive, or symbolic */
 } tv_graph_shape;
 
