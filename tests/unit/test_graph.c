@@ -423,7 +423,7 @@ static void parameters_of_a_file_are_counted_once(void **state)
 
 /* ---- Memory ---- */
 
-static void buffers_that_live_together_do_not_overlap(void **state)
+static void buffers_with_common_lifetimes_do_not_overlap(void **state)
 {
     enum { COUNT = 60 };
     unit_rng rng = {7};
@@ -538,7 +538,7 @@ int main(void)
         cmocka_unit_test(work_is_counted_per_token),
         cmocka_unit_test(values_state_what_reads_them),
         cmocka_unit_test(parameters_of_a_file_are_counted_once),
-        cmocka_unit_test(buffers_that_live_together_do_not_overlap),
+        cmocka_unit_test(buffers_with_common_lifetimes_do_not_overlap),
         cmocka_unit_test(a_weight_that_is_not_finite_is_reported_with_its_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

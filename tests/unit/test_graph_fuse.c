@@ -305,15 +305,15 @@ static void compare_with_evaluation(const tv_graph *graph, const int32_t *tokens
 static void a_graph_computes_its_operators_and_the_fused_graph_the_same_bits(void **state)
 {
     enum { GRAPHS = 1500 };
-    static maker plain, fused;
+    static maker unfused, fused;
     unsigned fused_ops[TV_OPS] = {0};
     (void)state;
     for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
         float logits[TOKENS][VOCABULARY], again[TOKENS][VOCABULARY];
         int32_t tokens[TOKENS];
-        tv_graph *a = make_graph(&plain, seed), *b = make_graph(&fused, seed);
+        tv_graph *a = make_graph(&unfused, seed), *b = make_graph(&fused, seed);
         for (unsigned t = 0; t < TOKENS; t++)
-            tokens[t] = (int32_t)unit_below(&plain.rng, WORDS);
+            tokens[t] = (int32_t)unit_below(&unfused.rng, WORDS);
         assert_int_equal(tv_graph_fuse(b, NULL), TV_OK);
         void *host_a = run_host(a, tokens, logits, 1), *host_b = run_host(b, tokens, again, 1 + seed % 2);
         compare_with_evaluation(a, tokens, host_a, logits, seed);
