@@ -97,7 +97,7 @@ static tv_graph_builder begin_rejected(void)
     {                                                                                                                  \
         .start = 0                                                                                                     \
     }
-#define SHAPE(...)                                                                                                     \
+#define TO_DIMS(...)                                                                                                   \
     {                                                                                                                  \
         .shape = __VA_ARGS__                                                                                           \
     }
@@ -116,14 +116,14 @@ static const rejection rejections[] = {
     {"the inputs are not a matrix and indices", TV_OP_GATHER, {MATRICES, TOKENS}, 2, NOTHING},
     {"the inputs are not a matrix and indices", TV_OP_GATHER, {MATRIX, X}, 2, NOTHING},
     {"the shapes differ in the number of elements or in the first axis", TV_OP_RESHAPE, {X}, 1, NOTHING},
-    {"the shapes differ in the number of elements or in the first axis", TV_OP_RESHAPE, {X}, 1, SHAPE({7, {-1}})},
-    {"the shapes differ in the number of elements or in the first axis", TV_OP_RESHAPE, {X}, 1, SHAPE({2, {-1, 3}})},
-    {"the shapes differ in the number of elements or in the first axis", TV_OP_RESHAPE, {X}, 1, SHAPE({2, {4, 1}})},
+    {"the shapes differ in the number of elements or in the first axis", TV_OP_RESHAPE, {X}, 1, TO_DIMS({7, {-1}})},
+    {"the shapes differ in the number of elements or in the first axis", TV_OP_RESHAPE, {X}, 1, TO_DIMS({2, {-1, 3}})},
+    {"the shapes differ in the number of elements or in the first axis", TV_OP_RESHAPE, {X}, 1, TO_DIMS({2, {4, 1}})},
     {"the shapes differ in the number of elements or in the first axis",
      TV_OP_RESHAPE,
      {X},
      1,
-     SHAPE({3, {-1, -1, 4}})},
+     TO_DIMS({3, {-1, -1, 4}})},
     {"the range is not inside of the last axis", TV_OP_SLICE, {X}, 1, {.start = 2, .end = 2}},
     {"the range is not inside of the last axis", TV_OP_SLICE, {X}, 1, {.start = 2, .end = 5}},
     {"the ranks of the inputs differ", TV_OP_CONCAT, {X, SPLIT}, 2, NOTHING},
@@ -404,17 +404,17 @@ static void parameters_of_a_file_are_counted_once(void **state)
 {
     tv_graph_builder b = begin();
     const struct tv_gguf_tensor *tensor = (const void *)numbers;
-    tv_matrix m = {.name = "shared", .tensor = tensor, .rows = 3, .columns = 4, .count = 1}, other = m, part = m;
+    tv_matrix m = {.name = "shared", .tensor = tensor, .rows = 3, .columns = 4, .count = 1}, other = m, rest = m;
     (void)state;
     other.name = "other";
-    part.first = 3;
+    rest.first = 3;
     tv_graph_constant(&b, "layer", &m);
     tv_graph_constant(&b, "layer_again", &m);
     b.block = TV_BLOCK_OUTPUT;
     tv_graph_constant(&b, "a", &m);
     tv_graph_constant(&b, "b", &m);
     tv_graph_constant(&b, "c", &other);
-    tv_graph_constant(&b, "d", &part);
+    tv_graph_constant(&b, "d", &rest);
     b.block = 0;
     tv_graph *graph = finish(&b, X);
     assert_int_equal(tv_graph_parameters(graph), 5 * 12);
