@@ -33,6 +33,15 @@ static void attention_scratch(const pccx_lowering *l, const tv_graph_node *n, ui
     out[PCCX_SCRATCH_CAP] = n->attrs.soft_cap > 0 ? context : 0;
 }
 
+/* `rows`: a row for each token and expert. */
+static void moe_scratch(const pccx_lowering *l, const tv_graph_node *n, uint64_t rows, uint64_t out[PCCX_SCRATCH_MAX])
+{
+    uint64_t hidden = rows * pccx_lower_l2_size(tv_graph_matrix(l->graph, n->inputs[2])->rows);
+    out[PCCX_SCRATCH_GATE] = out[PCCX_SCRATCH_SIGMOID] = out[PCCX_SCRATCH_UP] = out[PCCX_SCRATCH_ACT] = hidden;
+    out[PCCX_SCRATCH_EXPERT_INPUT] = out[PCCX_SCRATCH_EXPERT_OUTPUT] = rows * row_words(l, n->output);
+    out[PCCX_SCRATCH_EXPERT_WEIGHTS] = rows;
+}
+
 /* Words of the scratch buffers of a node. */
 static void scratch_words(const pccx_lowering *l, const tv_graph_node *n, uint64_t rows, uint64_t out[PCCX_SCRATCH_MAX])
 {
@@ -49,6 +58,9 @@ static void scratch_words(const pccx_lowering *l, const tv_graph_node *n, uint64
         return;
     case TV_OP_GLU:
         out[PCCX_SCRATCH_GATE] = out[PCCX_SCRATCH_SIGMOID] = out[PCCX_SCRATCH_UP] = out[PCCX_SCRATCH_ACT] = output;
+        return;
+    case TV_OP_MOE:
+        moe_scratch(l, n, rows * n->attrs.experts_used, out);
         return;
     case TV_OP_LINEAR:
         out[PCCX_SCRATCH_GATE] = n->attrs.activation ? output : 0;

@@ -98,7 +98,7 @@ static void emit_soft_cap(pccx_lowering *l, const tv_graph_node *n, const head_b
 static void emit_scores(pccx_lowering *l, const tv_graph_node *n, const head_buffers *p)
 {
     bool capped = n->attrs.soft_cap > 0;
-    pccx_lower_scores(l, p->scores, p->query, p->span);
+    pccx_lower_scores(l, p->scores, p->query, p->span, !capped);
     if (capped)
         emit_soft_cap(l, n, p);
     pccx_lower_cvo(l, PCCX_CVO_EXP, p->exps, p->scores, p->span.count, capped ? 0 : PCCX_LOWER_SUB_EMAX);

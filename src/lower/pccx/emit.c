@@ -145,12 +145,11 @@ uint32_t pccx_lower_group_count(const pccx_lowering *l, const pccx_lower_matrix 
 }
 
 /* One group of columns of a block of rows. */
-static void emit_group(pccx_lowering *l, uint32_t vectors, uint32_t in, uint32_t out, uint32_t n, uint32_t group,
+static void emit_group(pccx_lowering *l, unsigned planes, uint32_t vectors, uint32_t from, uint32_t out, uint32_t n,
                        uint32_t columns, bool accm)
 {
-    uint32_t from = in + group * (l->group / PCCX_LOWER_LANES) * vectors;
-    for (unsigned plane = 0; plane < l->planes; plane++) {
-        unsigned flags = accm || group || plane ? PCCX_LOWER_ACCM : 0;
+    for (unsigned plane = 0; plane < planes; plane++) {
+        unsigned flags = accm || plane ? PCCX_LOWER_ACCM : 0;
         if (vectors == 1)
             pccx_lower_gemv(l, out, from, n, columns, flags);
         else
@@ -166,10 +165,11 @@ void pccx_lower_project(pccx_lowering *l, const pccx_lower_matrix *m, uint32_t r
         uint32_t n = m->rows - row < PCCX_LOWER_BLOCK_ROWS ? m->rows - row : PCCX_LOWER_BLOCK_ROWS;
         for (uint32_t g = 0; g < pccx_lower_group_count(l, m); g++) {
             uint32_t columns = m->columns - g * l->group < l->group ? m->columns - g * l->group : l->group;
-            uint64_t bytes = pccx_lower_group_bytes(l, n, columns);
+            uint64_t bytes = pccx_lower_group_bytes(m->planes, n, columns);
             if (g >= from && g < to) {
                 pccx_lower_stream(l, rows > 1, addr, bytes);
-                emit_group(l, rows, in, out + row / PCCX_LOWER_LANES, n, g, columns, accm);
+                emit_group(l, m->planes, rows, in + g * (l->group / PCCX_LOWER_LANES) * rows,
+                           out + row / PCCX_LOWER_LANES, n, columns, accm || g);
             }
             addr += bytes;
         }

@@ -19,27 +19,15 @@ static chunk chunk_of(uint32_t rows, uint32_t i)
     return (chunk){first, first >= rows ? 0 : rows - first < CHUNK_ROWS ? rows - first : CHUNK_ROWS};
 }
 
-/* The buffers of an activation: rows of `columns` elements. */
-typedef struct activation {
-    tv_activation kind;
-    uint32_t columns, gate, sigmoid; /* elements, whole words; addresses */
-} activation;
-
-/* Those of a gate and what it multiplies. */
-typedef struct gate_buffers {
-    activation activation;
-    uint32_t up, act, out;
-} gate_buffers;
-
 /* A CVO function over consecutive rows. */
-static void emit_function(pccx_lowering *l, const activation *a, pccx_insn function, uint32_t to, uint32_t from,
+static void emit_function(pccx_lowering *l, const pccx_lower_gates *a, pccx_insn function, uint32_t to, uint32_t from,
                           chunk c, unsigned flags)
 {
     uint32_t offset = c.first * pccx_lower_l2_size(a->columns);
     pccx_lower_cvo_row(l, function, to + offset, from + offset, c.rows * a->columns, flags);
 }
 
-static void store_chunk(pccx_lowering *l, const activation *a, uint64_t to, uint32_t from, chunk c)
+static void store_chunk(pccx_lowering *l, const pccx_lower_gates *a, uint64_t to, uint32_t from, chunk c)
 {
     if (c.rows)
         pccx_lower_store(l, to + (uint64_t)c.first * a->columns * 2, from + c.first * pccx_lower_l2_size(a->columns),
@@ -47,9 +35,9 @@ static void store_chunk(pccx_lowering *l, const activation *a, uint64_t to, uint
 }
 
 /* The first part of the SFU's work on a chunk: of Swish, ones plus exponentials. */
-static void begin_activation(pccx_lowering *l, const activation *a, chunk c)
+static void begin_activation(pccx_lowering *l, const pccx_lower_gates *a, chunk c)
 {
-    if (a->kind != TV_ACTIVATION_SWISH)
+    if (a->activation != TV_ACTIVATION_SWISH)
         return;
     for (uint32_t r = c.first; r < c.first + c.rows; r++)
         pccx_lower_move(l, a->sigmoid + r * pccx_lower_l2_size(a->columns), l->plan.ones, a->columns);
@@ -57,13 +45,13 @@ static void begin_activation(pccx_lowering *l, const activation *a, chunk c)
 }
 
 /* The second part; the result goes to host memory, where the next program streams it. */
-static void end_activation(pccx_lowering *l, const activation *a, chunk c)
+static void end_activation(pccx_lowering *l, const pccx_lower_gates *a, chunk c)
 {
     uint32_t offset = c.first * pccx_lower_l2_size(a->columns);
-    if (a->kind == TV_ACTIVATION_SWISH)
+    if (a->activation == TV_ACTIVATION_SWISH)
         emit_function(l, a, PCCX_CVO_RECIP, a->sigmoid, a->sigmoid, c, 0);
     else
-        pccx_lower_function(l, a->kind, a->sigmoid + offset, a->gate + offset, c.rows * a->columns);
+        pccx_lower_function(l, a->activation, a->sigmoid + offset, a->gate + offset, c.rows * a->columns);
     store_chunk(l, a, l->map.vector, a->sigmoid, c);
 }
 
@@ -73,65 +61,86 @@ static void end_activation(pccx_lowering *l, const activation *a, chunk c)
  * program. */
 tv_status pccx_lower_activated(pccx_lowering *l, const tv_graph_node *n, const tv_diag_sink *sink)
 {
-    uint32_t columns = pccx_lower_padded(pccx_lower_columns(l, n->output)), rows = l->row_end - l->row_first,
-             out = pccx_lower_row_addr(l, n->output, l->row_first);
-    chunk all = {0, rows};
-    activation a = {n->attrs.activation, columns, pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_GATE),
-                    pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_SIGMOID)};
-    if (a.kind != TV_ACTIVATION_SWISH) {
-        pccx_lower_function(l, a.kind, out, a.gate, rows * columns);
+    pccx_lower_gates a = {.activation = n->attrs.activation,
+                          .rows = l->row_end - l->row_first,
+                          .columns = pccx_lower_padded(pccx_lower_columns(l, n->output)),
+                          .gate = pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_GATE),
+                          .sigmoid = pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_SIGMOID),
+                          .out = pccx_lower_row_addr(l, n->output, l->row_first)};
+    chunk all = {0, a.rows};
+    if (a.activation != TV_ACTIVATION_SWISH) {
+        pccx_lower_function(l, a.activation, a.out, a.gate, a.rows * a.columns);
         return TV_OK;
     }
     begin_activation(l, &a, all);
     end_activation(l, &a, all);
-    TV_TRY(pccx_lower_end_program(l, PCCX_LOWER_HANDOVER, (uint64_t)rows * columns, sink));
-    for (uint32_t r = 0; r < rows; r++) { /* the gate is negated */
-        uint32_t row = r * pccx_lower_l2_size(columns);
-        pccx_lower_multiply(l, a.sigmoid + row, a.gate + row, l->map.vector + (uint64_t)r * columns * 2,
-                            l->map.identity, columns, false, false);
-        pccx_lower_multiply(l, out + row, a.sigmoid + row, l->map.minus_ones, l->map.identity, columns, false, false);
+    TV_TRY(pccx_lower_end_program(l, PCCX_LOWER_HANDOVER, (uint64_t)a.rows * a.columns, sink));
+    for (uint32_t r = 0; r < a.rows; r++) { /* the gate is negated */
+        uint32_t row = r * pccx_lower_l2_size(a.columns);
+        pccx_lower_multiply(l, a.sigmoid + row, a.gate + row, l->map.vector + (uint64_t)r * a.columns * 2,
+                            l->map.identity, a.columns, false, false);
+        pccx_lower_multiply(l, a.out + row, a.sigmoid + row, l->map.minus_ones, l->map.identity, a.columns, false,
+                            false);
     }
     return TV_OK;
 }
 
 /* ---- Gates ---- */
 
+pccx_lower_gates pccx_lower_gates_of(const pccx_lowering *l, const tv_graph_node *n, uint32_t rows, uint32_t columns)
+{
+    return (pccx_lower_gates){.activation = n->attrs.activation,
+                              .rows = rows,
+                              .columns = columns,
+                              .gate = pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_GATE),
+                              .sigmoid = pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_SIGMOID),
+                              .up = pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_UP),
+                              .act = pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_ACT)};
+}
+
 /* Products of the gate's function with `up`, and with the gate itself where the function is a factor of it, of rows
  * [from, to). */
-static void emit_gate_product(pccx_lowering *l, const gate_buffers *g, uint32_t from, uint32_t to)
+static void emit_gate_product(pccx_lowering *l, const pccx_lower_gates *a, uint32_t from, uint32_t to)
 {
-    const activation *a = &g->activation;
     for (uint32_t r = from; r < to; r++) {
         uint64_t offset = (uint64_t)r * a->columns * 2;
         uint32_t row = r * pccx_lower_l2_size(a->columns);
-        if (a->kind == TV_ACTIVATION_SWISH) {
-            pccx_lower_multiply(l, g->act + row, a->gate + row, l->map.vector + offset, l->map.identity, a->columns,
+        if (a->activation == TV_ACTIVATION_SWISH) {
+            pccx_lower_multiply(l, a->act + row, a->gate + row, l->map.vector + offset, l->map.identity, a->columns,
                                 false, false);
-            pccx_lower_multiply(l, g->out + row, g->act + row, l->map.vector2 + offset, l->map.identity, a->columns,
+            pccx_lower_multiply(l, a->out + row, a->act + row, l->map.vector2 + offset, l->map.identity, a->columns,
                                 false, false);
         } else {
-            pccx_lower_multiply(l, g->out + row, g->up + row, l->map.vector + offset, l->map.identity, a->columns,
+            pccx_lower_multiply(l, a->out + row, a->up + row, l->map.vector + offset, l->map.identity, a->columns,
                                 false, false);
         }
     }
 }
 
-/* out = activation(gate) * up: of the first chunk the activation is done, in host memory. The second part of the next
- * chunk's is issued when its first part is about done. */
-static tv_status finish_gates(pccx_lowering *l, const gate_buffers *g, uint32_t rows, const tv_diag_sink *sink)
+void pccx_lower_begin_gates(pccx_lowering *l, const pccx_lower_gates *a)
 {
-    const activation *a = &g->activation;
-    if (a->kind == TV_ACTIVATION_SWISH)
-        pccx_lower_store(l, l->map.vector2, g->up, rows * a->columns);
-    for (uint32_t i = 0; chunk_of(rows, i).rows; i++) {
-        chunk now = chunk_of(rows, i), next = chunk_of(rows, i + 1);
-        TV_TRY(
-            pccx_lower_end_program(l, PCCX_LOWER_HANDOVER, ((uint64_t)now.rows + (i ? 0 : rows)) * a->columns, sink));
+    begin_activation(l, a, chunk_of(a->rows, 0));
+}
+
+void pccx_lower_continue_gates(pccx_lowering *l, const pccx_lower_gates *a)
+{
+    end_activation(l, a, chunk_of(a->rows, 0));
+}
+
+/* The second part of the activation of the next chunk is issued when its first part is about done. */
+tv_status pccx_lower_finish_gates(pccx_lowering *l, const pccx_lower_gates *a, const tv_diag_sink *sink)
+{
+    if (a->activation == TV_ACTIVATION_SWISH)
+        pccx_lower_store(l, l->map.vector2, a->up, a->rows * a->columns);
+    for (uint32_t i = 0; chunk_of(a->rows, i).rows; i++) {
+        chunk now = chunk_of(a->rows, i), next = chunk_of(a->rows, i + 1);
+        TV_TRY(pccx_lower_end_program(l, PCCX_LOWER_HANDOVER, ((uint64_t)now.rows + (i ? 0 : a->rows)) * a->columns,
+                                      sink));
         begin_activation(l, a, next);
-        emit_gate_product(l, g, now.first, now.first + now.rows / 2);
+        emit_gate_product(l, a, now.first, now.first + now.rows / 2);
         if (next.rows)
             end_activation(l, a, next);
-        emit_gate_product(l, g, now.first + now.rows / 2, now.first + now.rows);
+        emit_gate_product(l, a, now.first + now.rows / 2, now.first + now.rows);
     }
     return TV_OK;
 }
@@ -141,18 +150,13 @@ tv_status pccx_lower_glu(pccx_lowering *l, const tv_graph_node *n, const tv_diag
 {
     const pccx_lower_constants *c = pccx_lower_constants_of(l, n);
     const pccx_lower_matrix *gate = &c->matrices[0], *up = &c->matrices[1];
-    uint32_t in = pccx_lower_product_input(l, n->inputs[0]), groups = pccx_lower_group_count(l, gate),
-             rows = l->row_end - l->row_first;
-    gate_buffers g = {{n->attrs.activation, pccx_lower_padded(pccx_lower_columns(l, n->output)),
-                       pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_GATE),
-                       pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_SIGMOID)},
-                      pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_UP),
-                      pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_ACT),
-                      pccx_lower_row_addr(l, n->output, l->row_first)};
-    pccx_lower_project(l, gate, rows, in, g.activation.gate, 0, groups, false);
-    begin_activation(l, &g.activation, chunk_of(rows, 0));
-    pccx_lower_project(l, up, rows, in, g.up, 0, groups / 2, false);
-    end_activation(l, &g.activation, chunk_of(rows, 0));
-    pccx_lower_project(l, up, rows, in, g.up, groups / 2, groups, false);
-    return finish_gates(l, &g, rows, sink);
+    uint32_t in = pccx_lower_product_input(l, n->inputs[0]), groups = pccx_lower_group_count(l, gate);
+    pccx_lower_gates a = pccx_lower_gates_of(l, n, l->row_end - l->row_first, gate->rows);
+    a.out = pccx_lower_row_addr(l, n->output, l->row_first);
+    pccx_lower_project(l, gate, a.rows, in, a.gate, 0, groups, false);
+    pccx_lower_begin_gates(l, &a);
+    pccx_lower_project(l, up, a.rows, in, a.up, 0, groups / 2, false);
+    pccx_lower_continue_gates(l, &a);
+    pccx_lower_project(l, up, a.rows, in, a.up, groups / 2, groups, false);
+    return pccx_lower_finish_gates(l, &a, sink);
 }

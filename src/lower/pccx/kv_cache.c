@@ -222,7 +222,7 @@ tv_status pccx_lower_append_kv(pccx_lowering *l, uint32_t cache, const tv_diag_s
 
 /* ---- Products ---- */
 
-void pccx_lower_scores(pccx_lowering *l, uint32_t out, uint32_t in, pccx_lower_span span)
+void pccx_lower_scores(pccx_lowering *l, uint32_t out, uint32_t in, pccx_lower_span span, bool find_max)
 {
     uint32_t d = l->graph->caches.data[span.cache].key_dim, beats = pccx_lower_beats(d);
     for (unsigned plane = 0; plane < l->cache_planes; plane++) {
@@ -233,7 +233,8 @@ void pccx_lower_scores(pccx_lowering *l, uint32_t out, uint32_t in, pccx_lower_s
                           (uint64_t)pccx_lower_l2_size(span.count) * PCCX_LOWER_WORD_BYTES);
         pccx_lower_stream(l, false, rows + (uint64_t)span.first * beats * PCCX_LOWER_BEAT_BYTES,
                           (uint64_t)span.count * beats * PCCX_LOWER_BEAT_BYTES);
-        pccx_lower_gemv(l, out, in, span.count, d, (plane ? PCCX_LOWER_ACCM : 0u) | (last ? PCCX_LOWER_FINDEMAX : 0u));
+        pccx_lower_gemv(l, out, in, span.count, d,
+                        (plane ? PCCX_LOWER_ACCM : 0u) | (last && find_max ? PCCX_LOWER_FINDEMAX : 0u));
     }
 }
 

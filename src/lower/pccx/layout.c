@@ -21,16 +21,16 @@ uint64_t pccx_lower_plane_bytes(uint32_t rows, uint32_t columns)
            (uint64_t)rows * pccx_lower_beats(columns) * PCCX_LOWER_BEAT_BYTES;
 }
 
-uint64_t pccx_lower_group_bytes(const pccx_lowering *l, uint32_t rows, uint32_t columns)
+uint64_t pccx_lower_group_bytes(unsigned planes, uint32_t rows, uint32_t columns)
 {
-    return l->planes * pccx_lower_plane_bytes(rows, columns);
+    return planes * pccx_lower_plane_bytes(rows, columns);
 }
 
-uint64_t pccx_lower_block_bytes(const pccx_lowering *l, uint32_t rows, uint32_t columns)
+uint64_t pccx_lower_block_bytes(const pccx_lowering *l, unsigned planes, uint32_t rows, uint32_t columns)
 {
     uint32_t whole_groups = columns / l->group, rest = columns % l->group;
-    return whole_groups * pccx_lower_group_bytes(l, rows, l->group) +
-           (rest ? pccx_lower_group_bytes(l, rows, rest) : 0);
+    return whole_groups * pccx_lower_group_bytes(planes, rows, l->group) +
+           (rest ? pccx_lower_group_bytes(planes, rows, rest) : 0);
 }
 
 /* ---- KV cache ---- */

@@ -75,7 +75,8 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
         .scale_search = tv_scale_search(tv_cpu()),
         .host_ops = {{"pack keys to INT4", 0, 0},
                      {"pack values to INT4", 0, 0},
-                     {"hand a vector to the weight stream", 0, 0}},
+                     {"hand a vector to the weight stream", 0, 0},
+                     {"route to experts", 0, 0}},
     };
     tv_status status = allocate(l, sink);
     if (status == TV_OK)
@@ -185,8 +186,9 @@ static tv_machine *machine(void *state) { return ((pccx_lowering *)state)->machi
 
 static unsigned host_ops(const void *state, const tv_host_op **list)
 {
-    *list = ((const pccx_lowering *)state)->host_ops;
-    return PCCX_LOWER_HOST_OPS;
+    const pccx_lowering *l = state;
+    *list = l->host_ops;
+    return l->experts_used ? PCCX_LOWER_HOST_OPS : PCCX_LOWER_ROUTE;
 }
 
 extern const tv_backend tv_backend_pccx;

@@ -97,6 +97,7 @@ pccx_lower_emitter *const pccx_lower_emitters[TV_OPS] = {
     [TV_OP_REDUCE_SUM] = pccx_lower_reduce,
     [TV_OP_ROTARY_EMBEDDING] = pccx_lower_rope,
     [TV_OP_ATTENTION] = pccx_lower_attention,
+    [TV_OP_MOE] = pccx_lower_experts,
     [TV_OP_LINEAR] = emit_linear,
     [TV_OP_GLU] = pccx_lower_glu,
     [TV_OP_NORM] = pccx_lower_norm,

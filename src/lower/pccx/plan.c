@@ -8,7 +8,7 @@
 
 #include "lower/pccx/state.h"
 
-enum { GROUP = 64, ROWS_MAX = 32, VALUE_MAX = 65535, SOFT_CAP_MAX = 80 };
+enum { GROUP = 64, ROWS_MAX = 32, VALUE_MAX = 65535, SOFT_CAP_MAX = 80, NARROW_MAX = 32 };
 
 /* ---- Folding ---- */
 
@@ -31,7 +31,7 @@ static void count_uses(const pccx_lowering *l, usage *uses)
         for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
             if (n->inputs[k] != TV_NO_VALUE)
                 uses[n->inputs[k]].reads++;
-        if (pccx_lower_is_product(l, n))
+        if (pccx_lower_is_product(l, n) || n->op == TV_OP_MOE)
             uses[n->inputs[0]].products++;
     }
 }
@@ -59,6 +59,9 @@ static void fold_scale(pccx_lowering *l, uint32_t node, const usage *uses)
     }
 }
 
+/* Few weights, on which much may depend: coefficients and routers. */
+static bool is_narrow(const tv_matrix *m) { return m->rows <= NARROW_MAX || m->columns <= NARROW_MAX; }
+
 static tv_status fold(pccx_lowering *l, const tv_diag_sink *sink)
 {
     const tv_graph *g = l->graph;
@@ -75,6 +78,10 @@ static tv_status fold(pccx_lowering *l, const tv_diag_sink *sink)
             l->folds[i].gains = uses[n->output].products && uses[n->output].products == uses[n->output].reads;
         if (n->op == TV_OP_ATTENTION)
             fold_scale(l, i, uses);
+        if (n->op == TV_OP_MOE && tv_graph_value_at(g, n->inputs[1])->source == TV_VALUE_COMPUTED)
+            l->folds[tv_graph_value_at(g, n->inputs[1])->producer].precise = true;
+        if (n->op == TV_OP_LINEAR)
+            l->folds[i].precise = l->folds[i].precise || is_narrow(tv_graph_matrix(g, n->inputs[1]));
     }
     free(uses);
     return TV_OK;
@@ -147,6 +154,10 @@ static const char *find_problem(const pccx_lowering *l, const tv_graph_node *n)
     case TV_OP_LINEAR:
     case TV_OP_GLU:
         return find_product_problem(l, n);
+    case TV_OP_MOE:
+        return tv_graph_matrix(l->graph, n->inputs[2])->rows > PCCX_LOWER_BLOCK_ROWS
+                   ? "instructions for rows of more than 32768 elements"
+                   : NULL;
     case TV_OP_REDUCE_MEAN:
     case TV_OP_REDUCE_SUM:
         return columns > 1 ? "reductions of inner axes" : NULL;
@@ -243,6 +254,15 @@ static bool uses_work_buffers(const pccx_lowering *l, const tv_graph_node *n)
     }
 }
 
+/* A step has a row of hidden values for each token and chosen expert. */
+static void measure_experts(pccx_lowering *l, const tv_graph_node *n)
+{
+    uint32_t used = n->attrs.experts_used,
+             elements = used * pccx_lower_padded(tv_graph_matrix(l->graph, n->inputs[2])->rows);
+    l->experts_used = used > l->experts_used ? used : l->experts_used;
+    l->widest = elements > l->widest ? elements : l->widest;
+}
+
 /* Widest row, and constant words. */
 static void measure_graph(pccx_lowering *l)
 {
@@ -254,6 +274,8 @@ static void measure_graph(pccx_lowering *l)
         uint32_t elements = pccx_lower_padded(pccx_lower_columns(l, n->output));
         if (!pccx_lower_is_wide(l, n->output) && elements > l->widest)
             l->widest = elements;
+        if (n->op == TV_OP_MOE)
+            measure_experts(l, n);
         if (n->op == TV_OP_ATTENTION && n->attrs.soft_cap > 0 && l->context > l->minus_length)
             l->minus_length = pccx_lower_padded(l->context);
         l->constants[i].constant = l->constant_count;

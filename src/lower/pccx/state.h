@@ -33,6 +33,7 @@ typedef enum pccx_lower_host_op {
     PCCX_LOWER_PACK_KEYS,
     PCCX_LOWER_PACK_VALUES,
     PCCX_LOWER_HANDOVER,
+    PCCX_LOWER_ROUTE, /* only with MoE */
     PCCX_LOWER_HOST_OPS
 } pccx_lower_host_op;
 
@@ -42,13 +43,14 @@ typedef enum pccx_lower_host_op {
 enum { PCCX_LOWER_BLOCK_ROWS = 32768 };
 typedef struct pccx_lower_matrix {
     uint32_t rows, columns;
-    uint64_t addr;
+    unsigned planes;
+    uint64_t addr, bytes; /* MoE: of the first expert; from one expert to the next */
 } pccx_lower_matrix;
 
 /* Scratch buffers of a node in L2, by its operator. All have one row per token of the step. Where a row is divided by a
  * scalar, the scalar is the L2 word before it. */
 enum {
-    PCCX_SCRATCH_MAX = 6,
+    PCCX_SCRATCH_MAX = 7,
     PCCX_SCRATCH_NORM_INPUT = 0, /* Norm: for each row and group, the root of the sum of squares, then the input */
     PCCX_SCRATCH_SQUARES,
     PCCX_SCRATCH_SUM,
@@ -59,11 +61,14 @@ enum {
     PCCX_SCRATCH_QUERY,        /* queries times the scale, where it is no factor of weights */
     PCCX_SCRATCH_RECIPROCALS,  /* soft cap: of two heads, a scalar, then one element for each position */
     PCCX_SCRATCH_CAP,          /* soft cap: a row of its reciprocal */
-    PCCX_SCRATCH_GATE = 0,     /* GatedLinear, and Linear with Swish */
+    PCCX_SCRATCH_GATE = 0,     /* GatedLinear, MoE (a row for each token and expert), and Linear with Swish */
     PCCX_SCRATCH_SIGMOID,
     PCCX_SCRATCH_UP,
     PCCX_SCRATCH_ACT,
-    PCCX_SCRATCH_FACTORS = 0 /* Div, Swish: what the other operand is multiplied by */
+    PCCX_SCRATCH_EXPERT_INPUT, /* MoE: rows of tokens, grouped for GEMM */
+    PCCX_SCRATCH_EXPERT_OUTPUT,
+    PCCX_SCRATCH_EXPERT_WEIGHTS, /* a word each */
+    PCCX_SCRATCH_FACTORS = 0     /* Div, Swish: what the other operand is multiplied by */
 };
 
 /* Constant words in L2 that several nodes use: one scalar each. */
@@ -101,18 +106,19 @@ typedef struct pccx_lower_plan {
 typedef struct pccx_lower_fold {
     bool gains;   /* Norm: its gains are part of the weights that read it */
     bool on_host; /* the host computes the node */
+    bool precise; /* Linear: two planes of weights at least */
     float factor; /* of the output: Linear: of its weights; Norm: of its gains; Attention: what is left of its scale */
 } pccx_lower_fold;
 
 /* The constants of a node in host memory. */
 typedef struct pccx_lower_constants {
-    pccx_lower_matrix matrices[3];
-    uint64_t bias;             /* a row; 0: none */
-    uint64_t gains;            /* Norm: a group's; operands of elementwise operators that are vectors: a row */
-    uint64_t inverse;          /* Norm: one word, 1 / its size and zeros */
-    uint64_t cosines, sines;   /* RotaryEmbedding: [position][rotary_dim] */
-    uint64_t table, row_bytes; /* Gather: rows, and the bytes of a row */
-    uint32_t constant;         /* index of its first constant word */
+    pccx_lower_matrix matrices[3]; /* Linear: 1; GatedLinear: gate and up; MoE: down, too */
+    uint64_t bias;                 /* a row; 0: none */
+    uint64_t gains;                /* Norm: a group's; operands of elementwise operators that are vectors: a row */
+    uint64_t inverse;              /* Norm: one word, 1 / its size and zeros */
+    uint64_t cosines, sines;       /* RotaryEmbedding: [position][rotary_dim] */
+    uint64_t table, row_bytes;     /* Gather: rows, and the bytes of a row */
+    uint32_t constant;             /* index of its first constant word */
 } pccx_lower_constants;
 
 /* Addresses in host memory besides the constants of nodes, in bytes. */
@@ -126,6 +132,7 @@ typedef struct pccx_lower_host_map {
     uint64_t model_end;          /* end of what sessions do not modify */
     uint64_t vector, vector2;    /* vectors that the next program streams */
     uint64_t key, value, logits; /* results that the host reads */
+    uint64_t expert_weights;     /* MoE: a word for each token and expert */
     uint64_t *keys, *values;     /* of each cache: [head][plane] */
 } pccx_lower_host_map;
 
@@ -156,6 +163,7 @@ typedef struct pccx_lowering {
     uint32_t common;                 /* index of the first of the common constant words */
     uint32_t piece, minus_length;    /* elements of a work buffer, 0: there are none; elements of `minus_ones` */
     unsigned work_next;              /* next work buffer */
+    uint32_t experts_used;           /* most of any MoE; 0: there is none */
     pccx_lower_fold *folds;          /* of each node */
     pccx_lower_constants *constants; /* of each node */
     pccx_lower_plan plan;
@@ -166,6 +174,7 @@ typedef struct pccx_lowering {
     bool keep_values;
     float **kept_values; /* graph values that pass through host memory (the inputs of norms), or NULL */
     tv_host_op host_ops[PCCX_LOWER_HOST_OPS];
+    unsigned host_op_count;
     tv_output_group *outputs; /* or NULL */
     const char *emit;
     uint32_t steps, programs;
@@ -291,8 +300,8 @@ uint64_t pccx_lower_space_size(const tv_machine *machine, const char *name); /* 
 
 /* Bytes of rows x columns elements with row scales: one plane; all planes of one group of columns; all groups. */
 uint64_t pccx_lower_plane_bytes(uint32_t rows, uint32_t columns);
-uint64_t pccx_lower_group_bytes(const pccx_lowering *l, uint32_t rows, uint32_t columns);
-uint64_t pccx_lower_block_bytes(const pccx_lowering *l, uint32_t rows, uint32_t columns);
+uint64_t pccx_lower_group_bytes(unsigned planes, uint32_t rows, uint32_t columns);
+uint64_t pccx_lower_block_bytes(const pccx_lowering *l, unsigned planes, uint32_t rows, uint32_t columns);
 
 /* Of a cache: keys of one head, one plane; one block of values of one head, one plane. */
 uint64_t pccx_lower_key_bytes(const pccx_lowering *l, uint32_t cache);
@@ -349,8 +358,24 @@ tv_status pccx_lower_end_program(pccx_lowering *l, pccx_lower_host_op op, uint64
  * readers. */
 uint32_t pccx_lower_product_input(pccx_lowering *l, uint32_t value);
 
+/* out = activation(gate) * up: addresses of [rows][columns], in whole L2 words. `out` may be `gate`. */
+typedef struct pccx_lower_gates {
+    tv_activation activation;
+    uint32_t rows, columns;
+    uint32_t gate, sigmoid, up, act, out;
+} pccx_lower_gates;
+
+/* The scratch buffers of a node, without `out`. */
+pccx_lower_gates pccx_lower_gates_of(const pccx_lowering *l, const tv_graph_node *n, uint32_t rows, uint32_t columns);
+
+/* In this order, once gate is computed; the last one, which ends programs, once `up` is. gates.c */
+void pccx_lower_begin_gates(pccx_lowering *l, const pccx_lower_gates *gates);
+void pccx_lower_continue_gates(pccx_lowering *l, const pccx_lower_gates *gates);
+tv_status pccx_lower_finish_gates(pccx_lowering *l, const pccx_lower_gates *gates, const tv_diag_sink *sink);
+
 /* Emitters of operators. */
 pccx_lower_emitter pccx_lower_norm;                                                           /* norm.c */
+pccx_lower_emitter pccx_lower_experts;                                                        /* experts.c */
 pccx_lower_emitter pccx_lower_activated, pccx_lower_glu;                                      /* gates.c */
 pccx_lower_emitter pccx_lower_rope, pccx_lower_attention;                                     /* attention.c */
 pccx_lower_emitter pccx_lower_sum, pccx_lower_product, pccx_lower_quotient, pccx_lower_unary; /* elements.c */
@@ -381,7 +406,24 @@ void pccx_lower_cvo_row(pccx_lowering *l, pccx_insn insn, uint32_t out, uint32_t
  * last L2 word past them become zero; of the first one those before `to` stay, and those after it must be zero. */
 void pccx_lower_copy_elements(pccx_lowering *l, uint32_t out, uint32_t to, uint32_t in, uint32_t from, uint32_t length);
 
+/* ---- matrices.c ---- */
+
+/* Packs the matrix, or the stack of them, that is an input of a node. Rows and columns are padded to whole L2 words,
+ * but not the rows of the classifier. */
+tv_status pccx_lower_upload_matrix(pccx_lowering *l, const tv_graph_node *n, unsigned input, pccx_lower_matrix *to,
+                                   const tv_diag_sink *sink);
+
+/* Factors of the output of a node: of the weights and the bias of a product; of the gains of a norm. */
+float pccx_lower_weight_factor(const pccx_lowering *l, const tv_graph_node *n);
+float pccx_lower_norm_factor(const pccx_lowering *l, const tv_graph_node *norm);
+
 /* ---- upload.c ---- */
+
+/* Reserves host memory; TV_ERR_INPUT: there is not as much. */
+tv_status pccx_lower_reserve(pccx_lowering *l, uint64_t bytes, uint64_t *addr, const tv_diag_sink *sink);
+
+/* Reads a row of constants, multiplied by a factor, to out[columns]. */
+tv_status pccx_lower_read_row(const tv_matrix *from, uint32_t row, float factor, float *out, const tv_diag_sink *sink);
 
 /* Quantizes the constants and writes them to host memory; allocates the session's buffers there. */
 tv_status pccx_lower_upload(pccx_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink);
@@ -392,11 +434,11 @@ tv_status pccx_lower_upload(pccx_lowering *l, const tv_llm_progress *progress, c
 tv_status pccx_lower_append_kv(pccx_lowering *l, uint32_t cache, const tv_diag_sink *sink);
 
 /* Products with the cached keys and values of positions [first, first + count) of a head, where `first` is a multiple
- * of PCCX_LOWER_BLOCK: scores[count] = K * q, and out[dim] = V^T * probs. */
+ * of PCCX_LOWER_BLOCK: scores[count] = K * q, whose max becomes e_max with `find_max`, and out[dim] = V^T * probs. */
 typedef struct pccx_lower_span {
     uint32_t cache, head, first, count;
 } pccx_lower_span;
-void pccx_lower_scores(pccx_lowering *l, uint32_t out, uint32_t in, pccx_lower_span span);
+void pccx_lower_scores(pccx_lowering *l, uint32_t out, uint32_t in, pccx_lower_span span, bool find_max);
 void pccx_lower_weighted_sum(pccx_lowering *l, uint32_t out, uint32_t in, pccx_lower_span span);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the constants of a graph to pccx's host memory. What plan.c folds into weights (gains of norms, the root of
- * their length, the scale of scores) is multiplied before quantization. */
+/* Writes the constants of a graph to pccx's host memory. matrices.c packs the matrices. */
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -11,92 +10,11 @@
 #include "num/float.h"
 #include "num/func.h"
 
-static uint64_t allocate(pccx_lowering *l, uint64_t bytes)
-{
-    uint64_t at = l->map.end;
-    l->map.end += (bytes + 63) / 64 * 64;
-    return at;
-}
-
-static void store_bf16(uint8_t *to, float x) { tv_store_le(to, tv_bf16_flushed_from_f32(x), 2); }
-
-/* ---- Matrices ---- */
-
-/* Rows of a matrix that are packed at once: the image of these rows is the only copy besides the machine's memory. */
-enum { ROWS_PER_TASK = 4096 };
-
-typedef struct upload {
-    const pccx_lowering *l;
-    const tv_matrix *from;
-    const pccx_lower_matrix *to;
-    const float *gains;   /* per column, or NULL */
-    float factor;         /* of all elements */
-    uint32_t first, rows; /* of the rows in `image` */
-    uint8_t *image;       /* as a block of `rows` rows */
-    atomic_bool failed;
-} upload;
-
-/* Writes row `row` of a block of `rows` rows: its scale and beats in every group and plane. */
-static void quantize_row(const upload *p, float *values, uint8_t *block, uint32_t rows, uint32_t row)
-{
-    const pccx_lowering *l = p->l;
-    for (uint32_t at = 0; at < p->to->columns; at += l->group) {
-        uint32_t columns = p->to->columns - at < l->group ? p->to->columns - at : l->group;
-        for (unsigned plane = 0; plane < l->planes; plane++) {
-            uint8_t *beats = block + (uint64_t)pccx_lower_l2_size(rows) * PCCX_LOWER_WORD_BYTES +
-                             (uint64_t)row * pccx_lower_beats(columns) * PCCX_LOWER_BEAT_BYTES;
-            tv_store_le(block + 2 * (uint64_t)row, pccx_lower_quantize(l->scale_search, values + at, columns, beats),
-                        2);
-            block += pccx_lower_plane_bytes(rows, columns);
-        }
-    }
-}
-
-static void pack_rows(void *user, uint64_t from, uint64_t to)
-{
-    upload *p = user;
-    uint32_t columns = p->to->columns;
-    float *values =
-        calloc((size_t)pccx_lower_beats(columns) * PCCX_LOWER_BEAT_WEIGHTS, sizeof *values); /* padding stays 0 */
-    uint64_t r = from;
-    for (; r < to && values; r++) {
-        if (p->first + r >= p->from->rows)
-            memset(values, 0, columns * sizeof *values);
-        else if (tv_matrix_row_f32(p->from, p->first + r, values) != TV_OK)
-            break;
-        for (uint32_t i = 0; i < p->from->columns; i++)
-            values[i] *= p->factor * (p->gains ? p->gains[i] : 1);
-        quantize_row(p, values, p->image, p->rows, (uint32_t)r);
-    }
-    if (r < to)
-        p->failed = true;
-    free(values);
-}
-
-/* The Norm whose gains are part of the weights that multiply a value, or NULL. */
-static const tv_graph_node *folded_norm(const pccx_lowering *l, uint32_t value)
-{
-    const tv_graph_value *v = tv_graph_value_at(l->graph, value);
-    const tv_graph_node *n = v->source == TV_VALUE_COMPUTED ? tv_graph_node_at(l->graph, v->producer) : NULL;
-    return n && n->op == TV_OP_NORM && pccx_lower_fold_of(l, n)->gains ? n : NULL;
-}
-
-/* A norm divides by the root of the sum of squares; the root of its length is missing. */
-static float norm_factor(const pccx_lowering *l, const tv_graph_node *norm)
-{
-    return sqrtf((float)pccx_lower_norm_size(l, norm)) * pccx_lower_fold_of(l, norm)->factor;
-}
-
-/* Swish: the gate is negated, and what it is multiplied by. */
-static float weight_factor(const pccx_lowering *l, const tv_graph_node *n)
-{
-    float factor = pccx_lower_fold_of(l, n)->factor;
-    return n->attrs.activation == TV_ACTIVATION_SWISH ? -factor : factor;
-}
-
-static tv_status check_host_size(const pccx_lowering *l, const tv_diag_sink *sink)
+tv_status pccx_lower_reserve(pccx_lowering *l, uint64_t bytes, uint64_t *addr, const tv_diag_sink *sink)
 {
     uint64_t size = pccx_lower_space_size(l->machine, "host");
+    *addr = l->map.end;
+    l->map.end += (bytes + 63) / 64 * 64;
     if (l->map.end > size)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION),
                        "make host.bytes larger with -D, or the context smaller",
@@ -105,8 +23,7 @@ static tv_status check_host_size(const pccx_lowering *l, const tv_diag_sink *sin
     return TV_OK;
 }
 
-/* Reads a row of constants, multiplied by a factor, to out[columns]. */
-static tv_status read_row(const tv_matrix *from, uint32_t row, float factor, float *out, const tv_diag_sink *sink)
+tv_status pccx_lower_read_row(const tv_matrix *from, uint32_t row, float factor, float *out, const tv_diag_sink *sink)
 {
     if (tv_matrix_row_f32(from, row, out) != TV_OK)
         return tv_matrix_fail(from, sink);
@@ -115,84 +32,7 @@ static tv_status read_row(const tv_matrix *from, uint32_t row, float factor, flo
     return TV_OK;
 }
 
-/* Writes the packed rows to their places in the block at `addr`, which has `rows` rows from row `first` of the matrix
- * on: in each plane of each group, the scales and the beats. */
-static tv_status write_packed(const upload *p, uint64_t addr, uint32_t first, uint32_t rows, const tv_diag_sink *sink)
-{
-    const pccx_lowering *l = p->l;
-    const uint8_t *image = p->image;
-    for (uint32_t at = 0; at < p->to->columns; at += l->group) {
-        uint32_t columns = p->to->columns - at < l->group ? p->to->columns - at : l->group;
-        uint64_t row_bytes = (uint64_t)pccx_lower_beats(columns) * PCCX_LOWER_BEAT_BYTES,
-                 scale_bytes = (uint64_t)pccx_lower_l2_size(p->rows) * PCCX_LOWER_WORD_BYTES,
-                 block_scale_bytes = (uint64_t)pccx_lower_l2_size(rows) * PCCX_LOWER_WORD_BYTES;
-        for (unsigned plane = 0; plane < l->planes; plane++) {
-            TV_TRY(tv_machine_write(l->machine, "host", addr + (uint64_t)(p->first - first) * 2, image,
-                                    (size_t)p->rows * 2, sink));
-            TV_TRY(tv_machine_write(l->machine, "host", addr + block_scale_bytes + (p->first - first) * row_bytes,
-                                    image + scale_bytes, p->rows * row_bytes, sink));
-            image += pccx_lower_plane_bytes(p->rows, columns);
-            addr += pccx_lower_plane_bytes(rows, columns);
-        }
-    }
-    return TV_OK;
-}
-
-static tv_status pack_matrix(upload *p, const tv_diag_sink *sink)
-{
-    const pccx_lower_matrix *to = p->to;
-    uint64_t whole_block = pccx_lower_block_bytes(p->l, PCCX_LOWER_BLOCK_ROWS, to->columns);
-    static_assert(PCCX_LOWER_BLOCK_ROWS % ROWS_PER_TASK == 0, "a task is part of one block");
-    p->rows = to->rows < ROWS_PER_TASK ? to->rows : ROWS_PER_TASK;
-    p->image = calloc(1, pccx_lower_block_bytes(p->l, p->rows, to->columns));
-    tv_status status = p->image ? TV_OK : tv_fail_memory(sink);
-    for (; p->first < to->rows && status == TV_OK; p->first += p->rows) {
-        uint32_t block = p->first / PCCX_LOWER_BLOCK_ROWS, first = block * PCCX_LOWER_BLOCK_ROWS,
-                 rest = to->rows - first;
-        p->rows = to->rows - p->first < ROWS_PER_TASK ? to->rows - p->first : ROWS_PER_TASK;
-        tv_pool_run(p->l->pool, p->rows, pack_rows, p);
-        status = p->failed ? tv_matrix_fail(p->from, sink)
-                           : write_packed(p, to->addr + block * whole_block, first,
-                                          rest < PCCX_LOWER_BLOCK_ROWS ? rest : PCCX_LOWER_BLOCK_ROWS, sink);
-    }
-    free(p->image);
-    tv_matrix_drop(p->from);
-    return status;
-}
-
-static tv_status write_matrix(pccx_lowering *l, const tv_graph_node *n, const tv_matrix *from,
-                              const pccx_lower_matrix *to, const tv_diag_sink *sink)
-{
-    const tv_graph_node *norm = folded_norm(l, n->inputs[0]);
-    upload p = {.l = l, .from = from, .to = to, .factor = weight_factor(l, n)};
-    float *gains = malloc(from->columns * sizeof *gains);
-    tv_status status = gains ? TV_OK : tv_fail_memory(sink);
-    if (norm)
-        p.factor *= norm_factor(l, norm);
-    if (status == TV_OK && norm && norm->inputs[1] != TV_NO_VALUE) {
-        status = read_row(tv_graph_matrix(l->graph, norm->inputs[1]), 0, 1, gains, sink);
-        p.gains = gains;
-    }
-    if (status == TV_OK)
-        status = pack_matrix(&p, sink);
-    free(gains);
-    return status;
-}
-
-/* Rows and columns are padded to whole L2 words, but not the rows of the classifier. */
-static tv_status upload_matrix(pccx_lowering *l, const tv_graph_node *n, unsigned input, pccx_lower_matrix *to,
-                               const tv_diag_sink *sink)
-{
-    const tv_matrix *from = tv_graph_matrix(l->graph, n->inputs[input]);
-    to->rows = pccx_lower_is_wide(l, n->output) ? from->rows : pccx_lower_padded(from->rows);
-    to->columns = pccx_lower_padded(from->columns);
-    uint32_t rest = to->rows % PCCX_LOWER_BLOCK_ROWS;
-    uint64_t bytes = to->rows / PCCX_LOWER_BLOCK_ROWS * pccx_lower_block_bytes(l, PCCX_LOWER_BLOCK_ROWS, to->columns) +
-                     (rest ? pccx_lower_block_bytes(l, rest, to->columns) : 0);
-    to->addr = allocate(l, bytes);
-    TV_TRY(check_host_size(l, sink));
-    return l->timing ? TV_OK : write_matrix(l, n, from, to, sink);
-}
+static void store_bf16(uint8_t *to, float x) { tv_store_le(to, tv_bf16_flushed_from_f32(x), 2); }
 
 /* ---- Vectors ---- */
 
@@ -200,8 +40,7 @@ static tv_status upload_matrix(pccx_lowering *l, const tv_graph_node *n, unsigne
 static tv_status upload_bf16(pccx_lowering *l, const float *values, uint64_t n, uint64_t *addr,
                              const tv_diag_sink *sink)
 {
-    *addr = allocate(l, n * 2);
-    TV_TRY(check_host_size(l, sink));
+    TV_TRY(pccx_lower_reserve(l, n * 2, addr, sink));
     if (l->timing)
         return TV_OK;
     uint8_t *bytes = malloc(n * 2);
@@ -221,7 +60,7 @@ static tv_status read_repeated(const pccx_lowering *l, uint32_t value, uint32_t 
     const tv_matrix *from = tv_graph_matrix(l->graph, value);
     uint32_t length = (uint32_t)tv_graph_elements(l->graph, value);
     for (uint32_t r = 0; r < length / from->columns; r++)
-        TV_TRY(read_row(from, r, factor == 0 ? 1 : factor, row + (size_t)r * from->columns, sink));
+        TV_TRY(pccx_lower_read_row(from, r, factor == 0 ? 1 : factor, row + (size_t)r * from->columns, sink));
     for (uint32_t i = 0; i < length && factor == 0; i++)
         row[i] = 1 / row[i];
     for (uint32_t i = length; i < columns; i++)
@@ -267,8 +106,9 @@ static tv_status upload_norm(pccx_lowering *l, const tv_graph_node *n, pccx_lowe
         TV_TRY(upload_bf16(l, inverse, PCCX_LOWER_LANES, &c->inverse, sink));
     if (n->inputs[2] != TV_NO_VALUE)
         TV_TRY(upload_row(l, n->inputs[2], size, 1, &c->bias, sink));
-    return pccx_lower_fold_of(l, n)->gains ? TV_OK
-                                           : upload_row(l, n->inputs[1], size, norm_factor(l, n), &c->gains, sink);
+    return pccx_lower_fold_of(l, n)->gains
+               ? TV_OK
+               : upload_row(l, n->inputs[1], size, pccx_lower_norm_factor(l, n), &c->gains, sink);
 }
 
 /* ---- Tables ---- */
@@ -299,8 +139,7 @@ static tv_status upload_table(pccx_lowering *l, const tv_graph_node *n, pccx_low
 {
     const tv_matrix *from = tv_graph_matrix(l->graph, n->inputs[0]);
     c->row_bytes = (uint64_t)pccx_lower_l2_size(from->columns) * PCCX_LOWER_WORD_BYTES;
-    c->table = allocate(l, from->rows * c->row_bytes);
-    TV_TRY(check_host_size(l, sink));
+    TV_TRY(pccx_lower_reserve(l, from->rows * c->row_bytes, &c->table, sink));
     return l->timing ? TV_OK : write_table(l, from, c, sink);
 }
 
@@ -316,9 +155,9 @@ static tv_status upload_rotations(pccx_lowering *l, const tv_diag_sink *sink)
         identity[r * PCCX_LOWER_BEAT_BYTES + r / 2] = (uint8_t)(1 << (r % 2 * 4));
         rotation[r * PCCX_LOWER_BEAT_BYTES + other / 2] = (uint8_t)(weight << (other % 2 * 4));
     }
-    addr = allocate(l, sizeof selections);
+    TV_TRY(pccx_lower_reserve(l, sizeof selections, &addr, sink));
+    TV_TRY(pccx_lower_reserve(l, sizeof rotation, &l->map.rotation, sink));
     l->map.identity = addr + ZEROS;
-    l->map.rotation = allocate(l, sizeof rotation);
     TV_TRY(tv_machine_write(l->machine, "host", addr, selections, sizeof selections, sink));
     return tv_machine_write(l->machine, "host", l->map.rotation, rotation, sizeof rotation, sink);
 }
@@ -334,7 +173,7 @@ static tv_status upload_angles(pccx_lowering *l, const tv_graph_node *n, pccx_lo
           *factors = malloc(half * sizeof *factors);
     tv_status status = cosines && sines && factors ? TV_OK : tv_fail_memory(sink);
     if (status == TV_OK && n->inputs[1] != TV_NO_VALUE && !l->timing)
-        status = read_row(tv_graph_matrix(l->graph, n->inputs[1]), 0, 1, factors, sink);
+        status = pccx_lower_read_row(tv_graph_matrix(l->graph, n->inputs[1]), 0, 1, factors, sink);
     for (uint64_t i = 0; i < count && status == TV_OK && !l->timing; i++) {
         uint32_t element = (uint32_t)(i % d), pair = a->interleaved ? element / 2 : element % half;
         double angle = (double)(i / d) * pow((double)a->theta, -2.0 * pair / d) * (double)a->frequency_scale;
@@ -420,11 +259,15 @@ static tv_status upload_node(pccx_lowering *l, uint32_t node, const tv_diag_sink
         return upload_rope(l, node, sink);
     case TV_OP_LINEAR:
         if (n->inputs[2] != TV_NO_VALUE)
-            TV_TRY(upload_row(l, n->inputs[2], columns, weight_factor(l, n), &c->bias, sink));
-        return upload_matrix(l, n, 1, &c->matrices[0], sink);
+            TV_TRY(upload_row(l, n->inputs[2], columns, pccx_lower_weight_factor(l, n), &c->bias, sink));
+        return pccx_lower_upload_matrix(l, n, 1, &c->matrices[0], sink);
     case TV_OP_GLU:
-        TV_TRY(upload_matrix(l, n, 1, &c->matrices[0], sink));
-        return upload_matrix(l, n, 2, &c->matrices[1], sink);
+        TV_TRY(pccx_lower_upload_matrix(l, n, 1, &c->matrices[0], sink));
+        return pccx_lower_upload_matrix(l, n, 2, &c->matrices[1], sink);
+    case TV_OP_MOE:
+        for (unsigned k = 0; k < 3; k++)
+            TV_TRY(pccx_lower_upload_matrix(l, n, 2 + k, &c->matrices[k], sink));
+        return TV_OK;
     case TV_OP_ADD:
     case TV_OP_SUB:
     case TV_OP_MUL:
@@ -435,25 +278,32 @@ static tv_status upload_node(pccx_lowering *l, uint32_t node, const tv_diag_sink
     }
 }
 
-static void allocate_session(pccx_lowering *l)
+static tv_status reserve_caches(pccx_lowering *l, uint64_t *widest, const tv_diag_sink *sink)
 {
-    const tv_graph *g = l->graph;
-    uint64_t blocks = (l->context + PCCX_LOWER_BLOCK - 1) / PCCX_LOWER_BLOCK, widest_kv = 0;
-    for (uint32_t i = 0; i < g->caches.count; i++) {
-        const tv_graph_cache *c = &g->caches.data[i];
+    uint64_t blocks = (l->context + PCCX_LOWER_BLOCK - 1) / PCCX_LOWER_BLOCK;
+    *widest = 0;
+    for (uint32_t i = 0; i < l->graph->caches.count; i++) {
+        const tv_graph_cache *c = &l->graph->caches.data[i];
         uint64_t heads = (uint64_t)c->heads * l->cache_planes,
                  row = (uint64_t)c->heads * (c->key_dim > c->value_dim ? c->key_dim : c->value_dim);
-        widest_kv = row > widest_kv ? row : widest_kv;
-        l->map.keys[i] = allocate(l, heads * pccx_lower_key_bytes(l, i));
-        l->map.values[i] = allocate(l, heads * blocks * pccx_lower_value_bytes(l, i));
+        *widest = row > *widest ? row : *widest;
+        TV_TRY(pccx_lower_reserve(l, heads * pccx_lower_key_bytes(l, i), &l->map.keys[i], sink));
+        TV_TRY(pccx_lower_reserve(l, heads * blocks * pccx_lower_value_bytes(l, i), &l->map.values[i], sink));
     }
-    uint64_t vector = (uint64_t)l->rows_max * l->widest, row = pccx_lower_padded(tv_graph_vocabulary(g));
-    l->map.vector = allocate(l, 2 * (vector > row ? vector : row)); /* a row of the vocabulary, too */
-    l->map.vector2 = allocate(l, (uint64_t)l->rows_max * l->widest * 2);
-    l->map.key = allocate(l, l->rows_max * widest_kv * 2);
-    l->map.value = allocate(l, l->rows_max * widest_kv * 2);
-    l->map.logits =
-        allocate(l, (uint64_t)l->rows_max * pccx_lower_l2_size(tv_graph_vocabulary(g)) * PCCX_LOWER_WORD_BYTES);
+    return TV_OK;
+}
+
+static tv_status reserve_session(pccx_lowering *l, const tv_diag_sink *sink)
+{
+    pccx_lower_host_map *m = &l->map;
+    uint64_t rows = l->rows_max, wide = pccx_lower_padded(tv_graph_vocabulary(l->graph)), vector = rows * l->widest, kv;
+    TV_TRY(reserve_caches(l, &kv, sink));
+    TV_TRY(pccx_lower_reserve(l, 2 * (vector > wide ? vector : wide), &m->vector, sink)); /* a row of logits, too */
+    TV_TRY(pccx_lower_reserve(l, 2 * vector, &m->vector2, sink));
+    TV_TRY(pccx_lower_reserve(l, rows * l->experts_used * PCCX_LOWER_WORD_BYTES, &m->expert_weights, sink));
+    TV_TRY(pccx_lower_reserve(l, 2 * rows * kv, &m->key, sink));
+    TV_TRY(pccx_lower_reserve(l, 2 * rows * kv, &m->value, sink));
+    return pccx_lower_reserve(l, 2 * rows * wide, &m->logits, sink);
 }
 
 /* Allocates and, unless for timing, writes everything in host memory. */
@@ -471,8 +321,7 @@ static tv_status upload_graph(pccx_lowering *l, const tv_llm_progress *progress,
     TV_TRY(upload_cuts(l, sink));
     TV_TRY(upload_words(l, sink));
     l->map.model_end = l->map.end;
-    allocate_session(l);
-    return check_host_size(l, sink);
+    return reserve_session(l, sink);
 }
 
 tv_status pccx_lower_upload(pccx_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink)
