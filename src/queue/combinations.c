@@ -12,11 +12,10 @@ static uint64_t field_offset(const reader *r, unsigned field)
 
 static void check_pairs(reader *r, const cmdq_entry *e)
 {
-    static const uint8_t pairs[][2] = {{CMDQ_F_bias_bank, CMDQ_F_bias_offset},
-                                       {CMDQ_F_wgt_scale_bank, CMDQ_F_wgt_scale_offset},
-                                       {CMDQ_F_gamma_bank, CMDQ_F_gamma_offset},
-                                       {CMDQ_F_beta_bank, CMDQ_F_beta_offset},
-                                       {CMDQ_F_factors_bank, CMDQ_F_factors_offset}};
+    static const uint8_t pairs[][2] = {
+        {CMDQ_F_bias_bank, CMDQ_F_bias_offset},       {CMDQ_F_wgt_scale_bank, CMDQ_F_wgt_scale_offset},
+        {CMDQ_F_gamma_bank, CMDQ_F_gamma_offset},     {CMDQ_F_beta_bank, CMDQ_F_beta_offset},
+        {CMDQ_F_factors_bank, CMDQ_F_factors_offset}, {CMDQ_F_residual_bank, CMDQ_F_residual_offset}};
     const cmdq_queue *q = r->queue;
     for (unsigned i = 0; i < TV_COUNTOF(pairs); i++)
         if (cmdq_has_field(q, e, pairs[i][0]) != cmdq_has_field(q, e, pairs[i][1]))
@@ -37,6 +36,11 @@ static void check_needs(reader *r, const cmdq_entry *e)
         !cmdq_has_field(q, e, CMDQ_F_row_elements))
         cmdq_reader_error(r, CMDQ_CODE_COMBINATION, field_offset(r, CMDQ_F_stride_bytes), "it is the length of a row",
                           "'stride_bytes' needs 'row_elements'");
+    static const uint8_t of_residual[] = {CMDQ_F_scale_residual, CMDQ_F_qbits_residual};
+    for (unsigned i = 0; i < TV_COUNTOF(of_residual); i++)
+        if (cmdq_has_field(q, e, of_residual[i]) && !cmdq_has_field(q, e, CMDQ_F_residual_bank))
+            cmdq_reader_error(r, CMDQ_CODE_COMBINATION, field_offset(r, of_residual[i]), NULL,
+                              "'%s' needs 'residual_bank'", tv_isa_cmdq.parameters[of_residual[i]].name);
     if (cmdq_has_field(q, e, CMDQ_F_valid_step) && !cmdq_has_field(q, e, CMDQ_F_valid_length))
         cmdq_reader_error(r, CMDQ_CODE_COMBINATION, field_offset(r, CMDQ_F_valid_step), "it is that of the first row",
                           "'valid_step' needs 'valid_length'");
@@ -58,6 +62,8 @@ static const field_condition conditions[] = {
     {CMDQ_F_beta, CMDQ_F_unary_function, VALUE(CMDQ_UNARY_HARDSIGMOID)},
     {CMDQ_F_clip_min, CMDQ_F_unary_function, VALUE(CMDQ_UNARY_CLIP)},
     {CMDQ_F_clip_max, CMDQ_F_unary_function, VALUE(CMDQ_UNARY_CLIP)},
+    {CMDQ_F_clip_min, CMDQ_F_activation, VALUE(CMDQ_ACTIVATION_CLIP)},
+    {CMDQ_F_clip_max, CMDQ_F_activation, VALUE(CMDQ_ACTIVATION_CLIP)},
     {CMDQ_F_scale_out, CMDQ_F_reduce_function, ~VALUE(CMDQ_REDUCE_ARGMAX)},
 };
 
@@ -87,9 +93,10 @@ static void check_functions(reader *r, const cmdq_entry *e)
 {
     const cmdq_queue *q = r->queue;
     bool has_min = cmdq_has_field(q, e, CMDQ_F_clip_min), has_max = cmdq_has_field(q, e, CMDQ_F_clip_max);
-    if (takes_field(r, e, CMDQ_F_unary_function) && cmdq_integer(q, e, CMDQ_F_unary_function) == CMDQ_UNARY_CLIP &&
-        !has_min && !has_max)
-        cmdq_reader_error(r, CMDQ_CODE_COMBINATION, field_offset(r, CMDQ_F_unary_function), NULL,
+    cmdq_field selector = takes_field(r, e, CMDQ_F_activation) ? CMDQ_F_activation : CMDQ_F_unary_function;
+    uint64_t clip = selector == CMDQ_F_activation ? CMDQ_ACTIVATION_CLIP : CMDQ_UNARY_CLIP;
+    if (takes_field(r, e, selector) && cmdq_integer(q, e, selector) == clip && !has_min && !has_max)
+        cmdq_reader_error(r, CMDQ_CODE_COMBINATION, field_offset(r, selector), NULL,
                           "'clip' needs 'clip_min' or 'clip_max'");
     if (has_min && has_max && cmdq_real(q, e, CMDQ_F_clip_min) > cmdq_real(q, e, CMDQ_F_clip_max))
         cmdq_reader_error(r, CMDQ_CODE_COMBINATION, field_offset(r, CMDQ_F_clip_max), NULL,

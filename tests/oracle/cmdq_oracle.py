@@ -109,13 +109,18 @@ TE = {"te_id": (INT, REQUIRED), "ifm_bank": (INT, REQUIRED),
       "scale_wgt": (REAL, 1.0), "wgt_scale_bank": (INT, None),
       "wgt_scale_offset": (INT, None), "wgt_group": (INT, None),
       "scale_ofm": (REAL, 1.0), "tensor_role": (STR, None),
-      "op_mode": (STR, None), "deprecated_since": (STR, None)}
+      "op_mode": (STR, None), "deprecated_since": (STR, None),
+      "activation": (STR, "none"), "clip_min": (REAL, None),
+      "clip_max": (REAL, None)}
+RESIDUAL = {"residual_bank": (INT, None), "residual_offset": (INT, None),
+            "scale_residual": (REAL, 1.0), "qbits_residual": (INT, 32)}
 GEMM = dict(TE, m=(INT, REQUIRED), n=(INT, REQUIRED), k=(INT, REQUIRED))
-CONV = dict(TE, in_h=(INT, REQUIRED), in_w=(INT, REQUIRED),
+CONV = dict(TE, **RESIDUAL, in_h=(INT, REQUIRED), in_w=(INT, REQUIRED),
             in_c=(INT, REQUIRED), out_c=(INT, REQUIRED),
             kernel_h=(INT, REQUIRED), kernel_w=(INT, REQUIRED),
             stride_h=(INT, 1), stride_w=(INT, 1), pad_h=(INT, 0),
-            pad_w=(INT, 0), dil_h=(INT, 1), dil_w=(INT, 1))
+            pad_w=(INT, 0), dil_h=(INT, 1), dil_w=(INT, 1),
+            pad_bottom=(INT, None), pad_right=(INT, None), groups=(INT, 1))
 SPARSE = dict(GEMM, sparse_n=(INT, REQUIRED), sparse_m=(INT, REQUIRED))
 VE = {"ve_id": (INT, REQUIRED), "in_bank": (INT, REQUIRED),
       "in_offset": (INT, REQUIRED), "out_bank": (INT, REQUIRED),
@@ -138,8 +143,8 @@ OPCODES = {
     "DMA_LOAD_TILE": ("DMA", DMA),
     "DMA_STORE_TILE": ("DMA", DMA),
     "DMA_PREFETCH_TILE": ("DMA", DMA),
-    "TE_GEMM_TILE": ("TE", GEMM),
-    "TE_QKT_TILE": ("TE", GEMM),
+    "TE_GEMM_TILE": ("TE", dict(GEMM, **RESIDUAL, soft_cap=(REAL, None))),
+    "TE_QKT_TILE": ("TE", dict(GEMM, soft_cap=(REAL, None))),
     "TE_AV_TILE": ("TE", GEMM),
     "TE_CONV_TILE": ("TE", CONV),
     "TE_SPARSE_GEMM_TILE": ("TE", SPARSE),
@@ -446,6 +451,24 @@ def unary(e, x):
     if f == "hardswish":
         return mul(x, hard(x, f32(1 / 6), 0.5))
     return hard(x, f32(0.2) if e.alpha is None else e.alpha, e.beta)
+
+
+ACTIVATIONS = {"relu": lambda x: 0.0 if x <= 0 else x, "silu": silu32,
+               "gelu": gelu_erf32, "gelu_tanh": gelu_tanh32,
+               "sigmoid": sigmoid32, "tanh": tanh32}
+
+
+def activate(e, x):
+    """Soft cap and activation of a result of the tensor engine."""
+    if getattr(e, "soft_cap", None) is not None:
+        x = div(x, e.soft_cap)
+        x = mul(x if x != x else tanh32(x), e.soft_cap)
+    if e.activation == "clip":
+        return cut(x, -INF if e.clip_min is None else e.clip_min,
+                   INF if e.clip_max is None else e.clip_max)
+    if e.activation == "none" or x != x:
+        return x
+    return ACTIVATIONS[e.activation](x)
 
 
 def exact_power(x, y):
@@ -759,20 +782,35 @@ def check_entry(e, q):
                          "kernel_w", "stride_h", "stride_w", "dil_h",
                          "dil_w"):
                 need(getattr(e, name) >= 1, "%s: %s", e, name)
-            span_h = e.in_h + 2 * e.pad_h - e.dil_h * (e.kernel_h - 1) - 1
-            span_w = e.in_w + 2 * e.pad_w - e.dil_w * (e.kernel_w - 1) - 1
+            if e.pad_bottom is None:
+                e.pad_bottom = e.pad_h
+            if e.pad_right is None:
+                e.pad_right = e.pad_w
+            e.channel_groups = e.groups     # `groups` is of SYNC_GROUPs, too
+            need(e.in_c % e.groups == 0 and e.out_c % e.groups == 0,
+                 "%s: groups", e)
+            span_h = (e.in_h + e.pad_h + e.pad_bottom
+                      - e.dil_h * (e.kernel_h - 1) - 1)
+            span_w = (e.in_w + e.pad_w + e.pad_right
+                      - e.dil_w * (e.kernel_w - 1) - 1)
             need(span_h >= 0 and span_w >= 0 and e.pad_h >= 0
                  and e.pad_w >= 0, "%s: no output", e)
             e.out_h = span_h // e.stride_h + 1
             e.out_w = span_w // e.stride_w + 1
             e.m, e.n = e.out_h * e.out_w, e.out_c
-            e.k = e.kernel_h * e.kernel_w * e.in_c
+            e.k = e.kernel_h * e.kernel_w * (e.in_c // e.groups)
             e.ifm_elements = e.in_h * e.in_w * e.in_c
         else:
             need(e.m >= 1 and e.n >= 1 and e.k >= 1, "%s: m, n, k", e)
             e.ifm_elements = e.m * e.k
         e.wgt_bytes = size(e.n * e.k, e.qbits_weight)
         e.macs = e.m * e.n * e.k
+        need(e.activation in ("none", "clip") or e.activation in ACTIVATIONS,
+             "%s: activation", e)
+        need(e.activation != "clip" or e.clip_min is not None
+             or e.clip_max is not None, "%s: no limit", e)
+        if hasattr(e, "residual_bank"):
+            both(e, "residual_bank", "residual_offset")
         if op == "TE_SPARSE_GEMM_TILE":
             need(1 <= e.sparse_n <= e.sparse_m, "%s: sparse_n", e)
             need(e.k % e.sparse_m == 0, "%s: k", e)
@@ -955,6 +993,9 @@ def operands(e):
         spm("wgt", e.wgt_bank, e.wgt_offset, e.wgt_bytes)
         if e.bias_bank is not None:
             spm("bias", e.bias_bank, e.bias_offset, 4 * e.n)
+        if getattr(e, "residual_bank", None) is not None:
+            spm("residual", e.residual_bank, e.residual_offset,
+                size(e.m * e.n, e.qbits_residual))
         if e.wgt_scale_bank is not None:
             groups = e.k // e.wgt_group if e.wgt_group else 1
             spm("wgt_scale", e.wgt_scale_bank, e.wgt_scale_offset,
@@ -1159,7 +1200,9 @@ class Machine:
                         h = y * e.stride_h - e.pad_h + kh * e.dil_h
                         w = x * e.stride_w - e.pad_w + kw * e.dil_w
                         inside = 0 <= h < e.in_h and 0 <= w < e.in_w
-                        for c in range(e.in_c):
+                        count = e.in_c // e.channel_groups
+                        first = j // (e.out_c // e.channel_groups) * count
+                        for c in range(first, first + count):
                             a = (ifm[(h * e.in_w + w) * e.in_c + c]
                                  if inside else zero)
                             p = len(out)
@@ -1191,6 +1234,11 @@ class Machine:
         count = size(e.m * e.n, e.qbits_ofm)
         old = unpack(self.read(e.ofm_bank, e.ofm_offset, count), e.m * e.n,
                      e.qbits_ofm)
+        residual = None
+        if getattr(e, "residual_bank", None) is not None:
+            count = size(e.m * e.n, e.qbits_residual)
+            residual = unpack(self.read(e.residual_bank, e.residual_offset,
+                                        count), e.m * e.n, e.qbits_residual)
         bits = []
         for i in range(e.m):
             for j in range(e.n):
@@ -1214,6 +1262,10 @@ class Machine:
                     v = add(v, bias[j])
                 if e.accumulate:
                     v = add(v, mul(old[i * e.n + j], e.scale_ofm))
+                if residual:
+                    v = add(v, mul(float(residual[i * e.n + j]),
+                                   e.scale_residual))
+                v = activate(e, v)
                 bits.append(self.store_value(v, e.scale_ofm, e.qbits_ofm))
         self.write(e.ofm_bank, e.ofm_offset, pack(bits, e.qbits_ofm))
 
@@ -1360,7 +1412,22 @@ class Machine:
                       16: p["te.float16"],
                       32: p["te.float32"]}[e.qbits_activation]
         rate = Fraction(p["te.macs_per_cycle_base"]) * weight * activation
-        return p["te.init"] + ceil(Fraction(e.macs) / rate) + p["te.finalize"]
+        macs = e.macs
+        if e.opcode == "TE_CONV_TILE" and e.channel_groups > 1:
+            macs = (e.m * e.n * e.kernel_h * e.kernel_w
+                    * max(32, e.in_c // e.channel_groups))
+        results = ceil(Fraction(e.m * e.n)
+                       / (Fraction(p["ve.lanes"])
+                          * p["ve.ops_per_lane_factor"]))
+        after = 0
+        if getattr(e, "residual_bank", None) is not None:
+            after += results
+        if e.activation not in ("none", "relu", "clip"):
+            after += p["ve.sfu"] + results
+        if getattr(e, "soft_cap", None) is not None:
+            after += p["ve.sfu"] + results
+        return (p["te.init"] + ceil(Fraction(macs) / rate) + after
+                + p["te.finalize"])
 
     def ve_cycles(self, e):
         p = self.params

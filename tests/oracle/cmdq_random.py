@@ -12,7 +12,7 @@ import struct
 
 from cmdq_oracle import (DEFAULTS, Bad, Machine, clash, closure, data_order,
                          encode, f32, load, operands, pack, size, BINARY,
-                         BROADCAST, REDUCE, SPECIAL, UNARY)
+                         ACTIVATIONS, BROADCAST, REDUCE, SPECIAL, UNARY)
 
 KINDS = ("data", "timing", "hazard")
 QBITS = (2, 4, 8, 16, 32)
@@ -345,16 +345,25 @@ class Maker:
                      "stride_h": r.randint(1, 3), "stride_w": r.randint(1, 3),
                      "pad_h": r.randint(0, 2), "pad_w": r.randint(0, 2),
                      "dil_h": r.randint(1, 2), "dil_w": r.randint(1, 2)}
-                h = (f["in_h"] + 2 * f["pad_h"] - f["dil_h"]
-                     * (f["kernel_h"] - 1) - 1)
-                w = (f["in_w"] + 2 * f["pad_w"] - f["dil_w"]
-                     * (f["kernel_w"] - 1) - 1)
+                if self.chance(0.3):
+                    f["pad_bottom"] = r.randint(0, 2)
+                if self.chance(0.3):
+                    f["pad_right"] = r.randint(0, 2)
+                if self.chance(0.4):
+                    f["groups"] = r.choice((1, 2, 3, f["in_c"]))
+                    f["in_c"] = f["groups"] * r.choice((1, 1, 2))
+                    f["out_c"] = f["groups"] * r.choice((1, 2))
+                h = (f["in_h"] + f["pad_h"] + f.get("pad_bottom", f["pad_h"])
+                     - f["dil_h"] * (f["kernel_h"] - 1) - 1)
+                w = (f["in_w"] + f["pad_w"] + f.get("pad_right", f["pad_w"])
+                     - f["dil_w"] * (f["kernel_w"] - 1) - 1)
                 if h >= 0 and w >= 0:
                     break
             e.update(f)
             m = (h // f["stride_h"] + 1) * (w // f["stride_w"] + 1)
             n = f["out_c"]
-            k = f["kernel_h"] * f["kernel_w"] * f["in_c"]
+            k = f["kernel_h"] * f["kernel_w"] * (f["in_c"]
+                                                 // f.get("groups", 1))
             ifm = f["in_h"] * f["in_w"] * f["in_c"]
         elif op == "SPARSE_GEMM":
             unit = r.choice((1, 2, 4, 4, 8, 3, 5, 16))
@@ -400,6 +409,18 @@ class Maker:
             e["scale_ofm"] = r.uniform(1, 40) * (4 if qa < 16 > qw else 1)
         if self.chance(0.3):
             e["accumulate"] = self.chance(0.9)
+        if self.chance(0.4):
+            e["activation"] = r.choice(["none", "clip"] + list(ACTIVATIONS))
+            if e["activation"] == "clip":
+                e[r.choice(("clip_min", "clip_max"))] = r.uniform(-2, 2)
+        if op in ("GEMM", "QKT") and self.chance(0.15):
+            e["soft_cap"] = r.choice((30, 0.5, 50.0))
+        if op in ("GEMM", "CONV") and self.chance(0.3):
+            qr = r.choice(QBITS)
+            if qr != 32 or self.chance(0.5):
+                e["qbits_residual"] = qr
+            self.scale(e, "scale_residual")
+            e["residual_bank"], e["residual_offset"] = self.source(qr, m * n)
         e["ifm_bank"], e["ifm_offset"] = self.source(qa, ifm)
         if weights is None:
             e["wgt_bank"], e["wgt_offset"] = self.source(qw, n * k)

@@ -520,6 +520,44 @@ class Data(unittest.TestCase):
         # 1, -8 -> -2, -1: 01, 10, 11; the padding becomes 0.
         self.assertEqual(m.read(4, 0, 1), bytes([0b111001]))
 
+    def test_epilogue(self):
+        # 2 * 3 - 1 (bias) + 4 * 0.5 (residual) = 7; relu; / 2 = 3.5 -> 4.
+        e = gemm(bias_bank=3, bias_offset=0, residual_bank=4,
+                 residual_offset=0, qbits_residual=8, scale_residual=0.5,
+                 activation="relu", scale_ofm=2, qbits_ofm=8)
+        init = [spm(0, 0, bytes([2])), spm(1, 0, bytes([3])),
+                spm(3, 0, floats(-1)), spm(4, 0, bytes([4]))]
+        m, _ = run(e, spm_init=init)
+        self.assertEqual(m.read(2, 0, 1), bytes([4]))
+        # The same with -7: 0; clipped at 1.5: 3 of scale 0.5.
+        init[0] = spm(0, 0, bytes([254]))
+        m, _ = run(dict(e, scale_residual=-2), spm_init=init)
+        self.assertEqual(m.read(2, 0, 1), bytes([0]))
+        m, _ = run(dict(e, activation="clip", clip_max=1.5, scale_ofm=0.5,
+                        scale_residual=9), spm_init=init)
+        self.assertEqual(m.read(2, 0, 1), bytes([3]))
+        # 6 capped at 4: 4 tanh 1.5 = 3.62.
+        m, _ = run(gemm(soft_cap=4), spm_init=[
+            spm(0, 0, bytes([2])), spm(1, 0, bytes([3]))])
+        self.assertEqual(m.read(2, 0, 4),
+                         floats(f32(4 * f32(0.90514825364486644))))
+
+    def test_groups(self):
+        # Two channels, each with its own weight: 2 * 3 and 5 * 7.
+        e = gemm(in_h=1, in_w=1, in_c=2, out_c=2, kernel_h=1, kernel_w=1)
+        for name in "mnk":
+            del e[name]
+        e["opcode"] = "TE_CONV_TILE"
+        m, _ = run(dict(e, groups=2), spm_init=[
+            spm(0, 0, bytes([2, 5])), spm(1, 0, bytes([3, 7]))])
+        self.assertEqual(m.read(2, 0, 8), floats(6, 35))
+        # One channel of two pixels, a zero on the right: 2 and 5 times 3,
+        # plus the right neighbour times 7.
+        m, _ = run(dict(e, in_w=2, in_c=1, out_c=1, kernel_w=2, pad_right=1),
+                   spm_init=[spm(0, 0, bytes([2, 5])),
+                             spm(1, 0, bytes([3, 7]))])
+        self.assertEqual(m.read(2, 0, 8), floats(41, 15))
+
     def test_added_functions(self):
         # Values of tables, to more digits than binary32 has.
         for got, want in ((log32(2.0), 0.69314718055994531),

@@ -454,6 +454,25 @@ def functions(t):
     t.reject("functions: a hazard of the second input", queue(*order), "TV-Q040", index=1, status=1, command=["check"])
     order[1] = entry(LOAD, num_elements=16, qbits=8, spm_bank=2, spm_offset=16)
     t.accept("functions: beside the second input", queue(*order), command=["check"])
+    gemm = lambda **f: queue(entry(GEMM, **f))
+    residual = {"residual_bank": 3, "residual_offset": 0}
+    for fields in ({"activation": "relu"}, {"activation": "clip", "clip_max": 6}, {"soft_cap": 30}, residual, dict(residual, qbits_residual=8, scale_residual=0.5)):
+        t.accept("functions: GEMM %s" % sorted(fields), gemm(**fields))
+    for fields in ({"activation": "clip"}, {"clip_max": 6}, {"activation": "relu", "clip_min": 0}, {"residual_bank": 3}, {"residual_offset": 0},
+                   {"scale_residual": 2}, {"qbits_residual": 8}):
+        t.reject("functions: GEMM %s" % sorted(fields), gemm(**fields), "TV-Q016", index=0)
+    for fields in ({"soft_cap": 0}, {"soft_cap": -1}, {"activation": "mish"}):
+        t.reject("functions: GEMM %s" % fields, gemm(**fields), "TV-Q015", index=0)
+    t.reject("functions: a residual past its bank", gemm(residual_bank=3, residual_offset=262144), "TV-Q031", index=0, status=1, command=["check"])
+    t.reject("functions: a hazard of a residual", queue(entry(GEMM, **residual), entry(LOAD, num_elements=4, spm_bank=3, spm_offset=0)),
+             "TV-Q040", index=1, status=1, command=["check"])
+    conv = {"opcode": "TE_CONV_TILE", "te_id": 0, "ifm_bank": 0, "ifm_offset": 0, "wgt_bank": 1, "wgt_offset": 0, "ofm_bank": 2, "ofm_offset": 0, "in_h": 4,
+            "in_w": 4, "in_c": 6, "out_c": 4, "kernel_h": 3, "kernel_w": 3, "qbits_weight": 8, "qbits_activation": 8}
+    for groups, legal in ((1, True), (2, True), (3, False), (4, False), (6, False)):
+        (t.accept if legal else lambda name, text, **o: t.reject(name, text, "TV-Q016", index=0, status=1, **o))(
+            "functions: %d groups of 6 and 4 channels" % groups, queue(entry(conv, groups=groups)), command=["check"])
+    t.accept("functions: a kernel that fits with zeros at one side", queue(entry(conv, kernel_h=5, pad_bottom=1)), command=["check"])
+    t.reject("functions: a kernel that does not", queue(entry(conv, kernel_h=5, pad_right=1)), "TV-Q016", index=0, status=1, command=["check"])
     for version, warned in (("1.1", True), ("1.2", True), ("1.3", False)):
         text = queue(entry(dict(rows, **second), opcode="VE_ADD_TILE", broadcast="row"), meta='"metadata": {"version": "%s"}' % version)
         _, out, _, wrong = t.look(text, command=["check", "--strict"])

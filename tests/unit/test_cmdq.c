@@ -49,6 +49,50 @@ static void tensor_engine_times_are_those_of_the_specification(void **state)
                 GEMM("0", "\"m\": 16, \"n\": 16, \"k\": 16, \"qbits_weight\": 8, \"qbits_activation\": 8"));
 }
 
+/* 16^3 takes 13 cycles; a pass over its 256 results takes 4, a function 16. */
+static void residuals_and_special_functions_of_results_take_time(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fields;
+        unsigned cycles;
+    } rows[] = {{", \"activation\": \"none\"", 13},
+                {", \"activation\": \"relu\"", 13},
+                {", \"activation\": \"clip\", \"clip_max\": 6", 13},
+                {", \"activation\": \"silu\"", 13 + 16 + 4},
+                {", \"activation\": \"gelu\"", 13 + 16 + 4},
+                {", \"soft_cap\": 30", 13 + 16 + 4},
+                {", \"residual_bank\": 3, \"residual_offset\": 0", 13 + 4},
+                {", \"residual_bank\": 3, \"residual_offset\": 0, \"soft_cap\": 30, \"activation\": \"tanh\"",
+                 13 + 4 + 2 * (16 + 4)}};
+    for (unsigned i = 0; i < TV_COUNTOF(rows); i++) {
+        char entry[500];
+        snprintf(entry, sizeof entry, "%s%s",
+                 GEMM("0", "\"m\": 16, \"n\": 16, \"k\": 16, \"qbits_weight\": 8, \"qbits_activation\": 8"),
+                 rows[i].fields);
+        expect_busy("TE0", rows[i].cycles, NULL, entry);
+    }
+}
+
+/* 8 x 8 outputs of 64 channels by 3 x 3: a group of fewer than 32 input channels takes the array as 32. */
+static void groups_of_few_channels_take_the_array_as_32(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned in_c, groups, channels;
+    } rows[] = {{64, 1, 64}, {64, 64, 32}, {64, 2, 32}, {128, 2, 64}, {64, 4, 32}, {3, 1, 3}};
+    for (unsigned i = 0; i < TV_COUNTOF(rows); i++) {
+        char entry[500];
+        snprintf(entry, sizeof entry,
+                 "\"opcode\": \"TE_CONV_TILE\", \"te_id\": 0, \"ifm_bank\": 0, \"ifm_offset\": 0, \"wgt_bank\": 1, "
+                 "\"wgt_offset\": 0, \"ofm_bank\": 2, \"ofm_offset\": 0, \"in_h\": 8, \"in_w\": 8, \"in_c\": %u, "
+                 "\"out_c\": 64, \"kernel_h\": 3, \"kernel_w\": 3, \"pad_h\": 1, \"pad_w\": 1, \"groups\": %u, "
+                 "\"qbits_weight\": 8, \"qbits_activation\": 8",
+                 rows[i].in_c, rows[i].groups);
+        expect_busy("TE0", 8 + (64 * 64 * 9 * rows[i].channels + 4095) / 4096 + 4, NULL, entry);
+    }
+}
+
 static void vector_engine_times_are_those_of_the_specification(void **state)
 {
     (void)state;
@@ -747,6 +791,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensor_engine_times_are_those_of_the_specification),
+        cmocka_unit_test(residuals_and_special_functions_of_results_take_time),
+        cmocka_unit_test(groups_of_few_channels_take_the_array_as_32),
         cmocka_unit_test(vector_engine_times_are_those_of_the_specification),
         cmocka_unit_test(special_functions_take_the_special_function_unit),
         cmocka_unit_test(every_vector_opcode_takes_the_time_of_the_table),

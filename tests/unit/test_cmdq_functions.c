@@ -14,8 +14,12 @@ static void run_entry(const char *entry, const float *in, unsigned count, const 
     tv_machine *machine = machine_with(TV_MODE_FUNCTIONAL, NULL);
     queue_text q = {0};
     queue_add(&q,
-              "%s, \"ve_id\": 0, \"qbits_activation\": 32, \"in_bank\": 0, \"in_offset\": 0, \"out_bank\": 2, "
-              "\"out_offset\": 0",
+              strstr(entry, "\"TE_")
+                  ? "%s, \"te_id\": 0, \"qbits_activation\": 32, \"qbits_weight\": 32, \"ifm_bank\": 0, "
+                    "\"ifm_offset\": 0, \"wgt_bank\": 1, \"wgt_offset\": 0, \"ofm_bank\": 2, "
+                    "\"ofm_offset\": 0"
+                  : "%s, \"ve_id\": 0, \"qbits_activation\": 32, \"in_bank\": 0, \"in_offset\": 0, "
+                    "\"out_bank\": 2, \"out_offset\": 0",
               entry);
     tv_program *program = queue_open(&q);
     assert_int_equal(tv_machine_write(machine, "spm", 0, in, count * sizeof *in, NULL), TV_OK);
@@ -230,6 +234,62 @@ static void leading_elements_of_heads_are_rotated_by_scaled_angles(void **state)
     }
 }
 
+/* ---- Tensor engines ---- */
+
+/* One input of 1 and four weights, so that the results are these. */
+static void expect_results(const char *fields, const float weights[4], const float expected[4])
+{
+    const float one = 1;
+    char entry[300];
+    snprintf(entry, sizeof entry, "\"opcode\": \"TE_GEMM_TILE\", \"m\": 1, \"n\": 4, \"k\": 1%s", fields);
+    expect_floats(entry, &one, 1, weights, 4, expected, 4);
+}
+
+static void activations_come_after_the_residual_and_before_the_scale(void **state)
+{
+    (void)state;
+    const float x[] = {-3, -0.5f, 0.25f, 7};
+    float silu[4], gelu[4], capped[4];
+    for (unsigned i = 0; i < 4; i++) {
+        long double v = (long double)x[i];
+        silu[i] = (float)(v / (1 + expl(-v)));
+        gelu[i] = (float)(v * erfcl(-v / sqrtl(2)) / 2);
+        float small = (float)tanhl(v / 2);
+        capped[i] = small * 2;
+    }
+    expect_results("", x, x);
+    expect_results(", \"activation\": \"relu\"", x, (const float[]){0, 0, 0.25f, 7});
+    expect_results(", \"activation\": \"relu\", \"scale_ofm\": 0.5", x, (const float[]){0, 0, 0.5f, 14});
+    expect_results(", \"activation\": \"clip\", \"clip_min\": -1, \"clip_max\": 6, \"scale_ofm\": -2", x,
+                   (const float[]){0.5f, 0.25f, -0.125f, -3});
+    expect_results(", \"activation\": \"silu\"", x, silu);
+    expect_results(", \"activation\": \"gelu\"", x, gelu);
+    expect_results(", \"soft_cap\": 2", x, capped);
+    /* the weights are the residual, too: x + 3 x, and of the same bytes as a residual of 1/2 x */
+    expect_results(", \"residual_bank\": 1, \"residual_offset\": 0, \"scale_residual\": 3", x,
+                   (const float[]){-12, -2, 1, 28});
+    expect_results(", \"residual_bank\": 1, \"residual_offset\": 0, \"scale_residual\": -2, \"activation\": \"relu\"",
+                   x, (const float[]){3, 0.5f, 0, 0});
+}
+
+/* 2 x 2 pixels of 4 channels; kernel 1 x 2 with a column of zeros at the right only. Two groups of two channels, each
+ * with one output; then a depthwise convolution. */
+static void groups_of_channels_have_their_own_weights(void **state)
+{
+    (void)state;
+    const float in[] = {1, 2, 3, 4, 5, 6, 7, 8, -1, -2, -3, -4, 0, 1, 0, -1};
+#define CONV                                                                                                           \
+    "\"opcode\": \"TE_CONV_TILE\", \"in_h\": 2, \"in_w\": 2, \"in_c\": 4, \"kernel_h\": 1, \"kernel_w\": 2, "          \
+    "\"pad_right\": 1, "
+    const float weights[] = {1, 10, 100, 1000, 2, 3, 4, 5};
+    /* group 0: 1 + 20 + 500 + 6000; group 1: 6 + 12 + 28 + 40 */
+    expect_floats(CONV "\"out_c\": 2, \"groups\": 2", in, 16, weights, 8,
+                  (const float[]){6521, 86, 65, 38, 979, -23, 10, -3}, 8);
+    /* channel c of position x: x[c] * w[c][0] + right[c] * w[c][1] */
+    expect_floats(CONV "\"out_c\": 4, \"groups\": 4", in, 16, weights, 8,
+                  (const float[]){51, 6200, 27, 56, 5, 600, 14, 32, -1, 800, -6, -21, 0, 100, 0, -4}, 16);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +299,8 @@ int main(void)
         cmocka_unit_test(minimum_and_maximum_order_zeros_and_keep_nan),
         cmocka_unit_test(rows_are_reduced_to_one_element),
         cmocka_unit_test(softmax_of_a_causal_window_skips_the_others),
+        cmocka_unit_test(activations_come_after_the_residual_and_before_the_scale),
+        cmocka_unit_test(groups_of_channels_have_their_own_weights),
         cmocka_unit_test(leading_elements_of_heads_are_rotated_by_scaled_angles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,8 @@ static const char *const enum_directions[] = {"read", "write", NULL};
 static const char *const enum_softmax_forms[] = {"exact", "no_max", NULL};
 static const char *const enum_approximations[] = {"erf", "tanh", NULL};
 static const char *const enum_pairings[] = {"adjacent", "half", NULL};
+static const char *const enum_activations[] = {"none",      "relu",    "clip", "silu", "gelu",
+                                               "gelu_tanh", "sigmoid", "tanh", NULL};
 static const char *const enum_unary_functions[] = {"relu",    "leaky_relu", "clip",      "abs",         "neg",
                                                    "sigmoid", "tanh",       "exp",       "log",         "sqrt",
                                                    "recip",   "erf",        "hardswish", "hardsigmoid", NULL};

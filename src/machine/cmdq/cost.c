@@ -53,6 +53,24 @@ static void multiply_float_rate(quotient *rate, const cmdq_params *params, unsig
         multiply_rate(rate, qbits == 16 ? params->te_float16 : params->te_float32);
 }
 
+/* A pass of the lanes over `count` elements of `qbits`. */
+static uint64_t lane_cycles(const cmdq_params *params, tv_u128 count, unsigned qbits)
+{
+    quotient rate = {params->ve_lanes, 1};
+    multiply_rate(&rate, params->ve_ops);
+    if (qbits <= 8)
+        multiply_rate(&rate, qbits == 8 ? params->ve_activation8 : params->ve_activation4);
+    return ceil_div_cycles(count * rate.den, rate.num);
+}
+
+/* The residual and special functions of the results, which are binary32 then. */
+static uint64_t epilogue_cycles(const cmdq_params *params, const cmdq_op *op)
+{
+    uint64_t pass = lane_cycles(params, (tv_u128)op->m * op->n, 32);
+    uint64_t residual = cmdq_find_tile(op, CMDQ_RESIDUAL) ? pass : 0;
+    return residual + op->special_functions * (params->ve_sfu + pass);
+}
+
 uint64_t cmdq_cycles_tensor(const cmdq_params *params, const cmdq_op *op)
 {
     unsigned weight = op->weight_bits, activation = op->activation_bits;
@@ -63,7 +81,8 @@ uint64_t cmdq_cycles_tensor(const cmdq_params *params, const cmdq_op *op)
         multiply_rate(&rate, params->te_activation4);
     multiply_float_rate(&rate, params, weight);
     multiply_float_rate(&rate, params, activation);
-    return params->te_init + ceil_div_cycles((tv_u128)op->macs * rate.den, rate.num) + params->te_finalize;
+    return params->te_init + ceil_div_cycles((tv_u128)op->array_macs * rate.den, rate.num) +
+           epilogue_cycles(params, op) + params->te_finalize;
 }
 
 /* ---- Vector engines ---- */
@@ -79,12 +98,7 @@ static unsigned ceil_log2(uint64_t n)
 /* One pass over the elements of a row: `e` in the specification. */
 static uint64_t pass_cycles(const cmdq_params *params, const cmdq_op *op)
 {
-    unsigned qbits = op->activation_bits;
-    quotient rate = {params->ve_lanes, 1};
-    multiply_rate(&rate, params->ve_ops);
-    if (qbits <= 8)
-        multiply_rate(&rate, qbits == 8 ? params->ve_activation8 : params->ve_activation4);
-    return ceil_div_cycles(op->k * rate.den, rate.num);
+    return lane_cycles(params, op->k, op->activation_bits);
 }
 
 /* A reduction of a row, over the lanes and down the tree: `red` in the specification. */

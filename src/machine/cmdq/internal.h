@@ -36,6 +36,7 @@ typedef enum cmdq_operand {
     CMDQ_WGT,
     CMDQ_BIAS,
     CMDQ_SCALES,
+    CMDQ_RESIDUAL,
     CMDQ_GAMMA,
     CMDQ_BETA,
     CMDQ_FACTORS,
@@ -71,6 +72,8 @@ typedef struct cmdq_op {
     uint64_t input_count, weight_count; /* TE: elements that are stored */
     uint64_t elements;                  /* DMA */
     uint64_t macs;
+    uint64_t array_macs;             /* TE: those that take time */
+    uint8_t special_functions;       /* TE: of each result */
     uint64_t bytes;                  /* over DRAM */
     uint64_t cycles;                 /* without contention */
     cmdq_tile tiles[CMDQ_TILES_MAX]; /* not initialized from tile_count on */

@@ -270,28 +270,51 @@ static bool check_scale_group(cmdq_resolver *r)
                        "k = %" PRIu64 " is no multiple of 'wgt_group' %" PRIu64, r->op->k, group);
 }
 
-/* Adds the tiles besides the weights; `macs_per_output` products make an output. */
-static bool add_tensor_tiles(cmdq_resolver *r, tv_u128 inputs, uint64_t macs_per_output)
+/* Functions of each result that take the special function unit. */
+static uint8_t count_special_functions(const cmdq_resolver *r)
+{
+    bool has_special_activation = cmdq_op_field(r, CMDQ_F_activation) >= CMDQ_ACTIVATION_SILU;
+    return (uint8_t)(has_special_activation + cmdq_op_has(r, CMDQ_F_soft_cap));
+}
+
+/* Adds the tiles of parameters that are given: biases, scales of weights, a residual. */
+static bool add_parameter_tiles(cmdq_resolver *r)
+{
+    const cmdq_op *op = r->op;
+    uint64_t group = scale_group(r);
+    tv_u128 scales = (tv_u128)op->n * (group ? op->k / group : 1), outputs = (tv_u128)op->m * op->n;
+    return (!cmdq_op_has(r, CMDQ_F_bias_bank) ||
+            cmdq_add_spm_tile(r, CMDQ_BIAS, CMDQ_F_bias_bank, op->n, 32, CMDQ_READS)) &&
+           (!cmdq_op_has(r, CMDQ_F_wgt_scale_bank) ||
+            cmdq_add_spm_tile(r, CMDQ_SCALES, CMDQ_F_wgt_scale_bank, scales, 32, CMDQ_READS)) &&
+           (!cmdq_op_has(r, CMDQ_F_residual_bank) ||
+            cmdq_add_spm_tile(r, CMDQ_RESIDUAL, CMDQ_F_residual_bank, outputs,
+                              (unsigned)cmdq_op_field(r, CMDQ_F_qbits_residual), CMDQ_READS));
+}
+
+/* Sets the products that are made and those that take time, for each output. */
+static bool set_macs(cmdq_resolver *r, uint64_t macs, uint64_t array_macs)
+{
+    tv_u128 outputs = (tv_u128)r->op->m * r->op->n;
+    if (outputs * array_macs >> 62)
+        return cmdq_reject(r, CMDQ_CODE_SPM_RANGE, CMDQ_FIELDS, NULL, "2^62 multiplications and more are not one tile");
+    r->op->macs = (uint64_t)outputs * macs;
+    r->op->array_macs = (uint64_t)outputs * array_macs;
+    return true;
+}
+
+/* Adds the tiles besides the weights. */
+static bool add_tensor_tiles(cmdq_resolver *r, tv_u128 inputs)
 {
     cmdq_op *op = r->op;
-    uint64_t group = scale_group(r);
     cmdq_access out = cmdq_op_field(r, CMDQ_F_accumulate) ? CMDQ_READS_AND_WRITES : CMDQ_WRITES;
     op->activation_bits = (uint8_t)cmdq_op_field(r, CMDQ_F_qbits_activation);
-    if (!cmdq_add_spm_tile(r, CMDQ_IN, CMDQ_F_ifm_bank, inputs, op->activation_bits, CMDQ_READS) ||
-        !cmdq_add_spm_tile(r, CMDQ_OUT, CMDQ_F_ofm_bank, (tv_u128)op->m * op->n,
-                           (unsigned)cmdq_op_field(r, CMDQ_F_qbits_ofm), out) ||
-        (cmdq_op_has(r, CMDQ_F_bias_bank) &&
-         !cmdq_add_spm_tile(r, CMDQ_BIAS, CMDQ_F_bias_bank, op->n, 32, CMDQ_READS)) ||
-        (cmdq_op_has(r, CMDQ_F_wgt_scale_bank) &&
-         !cmdq_add_spm_tile(r, CMDQ_SCALES, CMDQ_F_wgt_scale_bank, (tv_u128)op->n * (group ? op->k / group : 1), 32,
-                            CMDQ_READS)))
-        return false;
-    tv_u128 macs = (tv_u128)op->m * op->n * macs_per_output;
-    if (macs >> 62)
-        return cmdq_reject(r, CMDQ_CODE_SPM_RANGE, CMDQ_FIELDS, NULL, "2^62 multiplications and more are not one tile");
-    op->input_count = (uint64_t)inputs; /* they fit a bank */
-    op->macs = (uint64_t)macs;
-    return true;
+    op->special_functions = count_special_functions(r);
+    op->input_count = (uint64_t)inputs; /* they fit a bank, or are rejected */
+    return cmdq_add_spm_tile(r, CMDQ_IN, CMDQ_F_ifm_bank, inputs, op->activation_bits, CMDQ_READS) &&
+           cmdq_add_spm_tile(r, CMDQ_OUT, CMDQ_F_ofm_bank, (tv_u128)op->m * op->n,
+                             (unsigned)cmdq_op_field(r, CMDQ_F_qbits_ofm), out) &&
+           add_parameter_tiles(r);
 }
 
 /* Adds the tile of dense weights, n * k. */
@@ -308,36 +331,57 @@ bool cmdq_resolve_gemm(cmdq_resolver *r)
     if (!cmdq_set_engine(r, CMDQ_F_te_id, cmdq_op_field(r, CMDQ_F_te_id)))
         return false;
     set_gemm_sizes(r);
-    return check_scale_group(r) && add_weight_tile(r) && add_tensor_tiles(r, (tv_u128)r->op->m * r->op->k, r->op->k);
+    return check_scale_group(r) && add_weight_tile(r) && add_tensor_tiles(r, (tv_u128)r->op->m * r->op->k) &&
+           set_macs(r, r->op->k, r->op->k);
 }
 
-/* One side of a convolution's output; 0 if the kernel does not fit. */
-static uint64_t conv_side(uint64_t in, uint64_t pad, uint64_t dilation, uint64_t kernel, uint64_t stride)
+/* The positions of a kernel along one padded side; 0 if it does not fit. */
+static uint64_t window_side(uint64_t padded, uint64_t dilation, uint64_t kernel, uint64_t stride)
 {
-    uint64_t padded = in + 2 * pad, span = dilation * (kernel - 1) + 1;
+    uint64_t span = dilation * (kernel - 1) + 1;
     return padded < span ? 0 : (padded - span) / stride + 1;
+}
+
+void cmdq_set_window_sides(const cmdq_resolver *r, uint64_t *height, uint64_t *width)
+{
+    uint64_t top = cmdq_op_field(r, CMDQ_F_pad_h), left = cmdq_op_field(r, CMDQ_F_pad_w);
+    *height = window_side(cmdq_op_field(r, CMDQ_F_in_h) + top + cmdq_op_field_or(r, CMDQ_F_pad_bottom, top),
+                          cmdq_op_field(r, CMDQ_F_dil_h), cmdq_op_field(r, CMDQ_F_kernel_h),
+                          cmdq_op_field(r, CMDQ_F_stride_h));
+    *width = window_side(cmdq_op_field(r, CMDQ_F_in_w) + left + cmdq_op_field_or(r, CMDQ_F_pad_right, left),
+                         cmdq_op_field(r, CMDQ_F_dil_w), cmdq_op_field(r, CMDQ_F_kernel_w),
+                         cmdq_op_field(r, CMDQ_F_stride_w));
 }
 
 /* The convolution as a product: m output positions, n output channels, k elements of the kernel. */
 static bool set_conv_sizes(cmdq_resolver *r)
 {
     cmdq_op *op = r->op;
-    uint64_t height =
-        conv_side(cmdq_op_field(r, CMDQ_F_in_h), cmdq_op_field(r, CMDQ_F_pad_h), cmdq_op_field(r, CMDQ_F_dil_h),
-                  cmdq_op_field(r, CMDQ_F_kernel_h), cmdq_op_field(r, CMDQ_F_stride_h));
-    uint64_t width =
-        conv_side(cmdq_op_field(r, CMDQ_F_in_w), cmdq_op_field(r, CMDQ_F_pad_w), cmdq_op_field(r, CMDQ_F_dil_w),
-                  cmdq_op_field(r, CMDQ_F_kernel_w), cmdq_op_field(r, CMDQ_F_stride_w));
-    tv_u128 k =
-        (tv_u128)cmdq_op_field(r, CMDQ_F_kernel_h) * cmdq_op_field(r, CMDQ_F_kernel_w) * cmdq_op_field(r, CMDQ_F_in_c);
+    uint64_t height, width, channels = cmdq_op_field(r, CMDQ_F_in_c), groups = cmdq_op_field(r, CMDQ_F_groups);
+    cmdq_set_window_sides(r, &height, &width);
+    op->n = cmdq_op_field(r, CMDQ_F_out_c);
+    if (channels % groups || op->n % groups)
+        return cmdq_reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_groups, NULL,
+                           "'groups' %" PRIu64 " does not divide '%s' %" PRIu64, groups,
+                           channels % groups ? "in_c" : "out_c", channels % groups ? channels : op->n);
+    tv_u128 k = (tv_u128)cmdq_op_field(r, CMDQ_F_kernel_h) * cmdq_op_field(r, CMDQ_F_kernel_w) * (channels / groups);
     if (!height || !width)
         return cmdq_reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_kernel_h, NULL,
                            "the kernel is larger than the padded input");
     op->m = height * width;
-    op->n = cmdq_op_field(r, CMDQ_F_out_c);
     op->k = (uint64_t)k;
     return !(k >> 40) ||
            cmdq_reject(r, CMDQ_CODE_SPM_RANGE, CMDQ_F_kernel_h, NULL, "a kernel of so many elements fits no bank");
+}
+
+/* A group of fewer input channels takes the array as this number of them. */
+enum { GROUP_CHANNELS_MIN = 32 };
+
+/* Products that take time, for each output. */
+static uint64_t conv_array_macs(const cmdq_resolver *r)
+{
+    uint64_t groups = cmdq_op_field(r, CMDQ_F_groups), channels = cmdq_op_field(r, CMDQ_F_in_c) / groups;
+    return groups == 1 || channels >= GROUP_CHANNELS_MIN ? r->op->k : r->op->k / channels * GROUP_CHANNELS_MIN;
 }
 
 bool cmdq_resolve_conv(cmdq_resolver *r)
@@ -345,7 +389,8 @@ bool cmdq_resolve_conv(cmdq_resolver *r)
     tv_u128 inputs =
         (tv_u128)cmdq_op_field(r, CMDQ_F_in_h) * cmdq_op_field(r, CMDQ_F_in_w) * cmdq_op_field(r, CMDQ_F_in_c);
     return cmdq_set_engine(r, CMDQ_F_te_id, cmdq_op_field(r, CMDQ_F_te_id)) && set_conv_sizes(r) &&
-           check_scale_group(r) && add_weight_tile(r) && add_tensor_tiles(r, inputs, r->op->k);
+           check_scale_group(r) && add_weight_tile(r) && add_tensor_tiles(r, inputs) &&
+           set_macs(r, r->op->k, conv_array_macs(r));
 }
 
 /* Bits of an index into a group of `group` weights. */
@@ -387,5 +432,6 @@ bool cmdq_resolve_sparse_gemm(cmdq_resolver *r)
         return cmdq_reject(r, CMDQ_CODE_COMBINATION, kept > group ? CMDQ_F_sparse_n : CMDQ_F_sparse_m, NULL,
                            kept > group ? "'sparse_n' is larger than 'sparse_m'"
                                         : "k and 'wgt_group' must be multiples of 'sparse_m'");
-    return add_sparse_weight_tile(r) && add_tensor_tiles(r, (tv_u128)op->m * op->k, op->k / group * kept);
+    return add_sparse_weight_tile(r) && add_tensor_tiles(r, (tv_u128)op->m * op->k) &&
+           set_macs(r, op->k / group * kept, op->k / group * kept);
 }

@@ -43,6 +43,9 @@ bool cmdq_add_spm_tile(cmdq_resolver *r, cmdq_operand operand, cmdq_field bank_f
 /* Sets the engine: the number in field `id` among the engines of its class. */
 bool cmdq_set_engine(cmdq_resolver *r, cmdq_field id, uint64_t number);
 
+/* The positions of the kernel of a convolution or pooling on its padded input; 0: it does not fit. */
+void cmdq_set_window_sides(const cmdq_resolver *r, uint64_t *height, uint64_t *width);
+
 /* False, with an error, if the operation takes more than CMDQ_CYCLES_MAX cycles. */
 bool cmdq_check_cycles(cmdq_resolver *r);
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensor engines (CMDQ specification, section 4): operands become arrays, or stay in place where the variant of the
- * product allows; convolutions and sparse weights are gathered into dense rows; results are packed. */
+ * product allows; sparse weights are gathered into dense rows; results are packed. */
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "machine/cmdq/matmul.h"
+#include "kernels/elements.h"
+#include "kernels/functions.h"
+#include "machine/cmdq/conv.h"
+#include "machine/cmdq/functions.h"
 #include "machine/cmdq/ops.h"
 
 /* ---- Operands ---- */
@@ -113,71 +116,10 @@ static bool set_operands(cmdq_exec *x, cmdq_matmul *p)
 
 /* ---- Products ---- */
 
-/* Computes p->out. Returns false if nothing may be stored: the operation faults, or memory is exhausted. */
-typedef bool multiply_fn(cmdq_exec *x, const cmdq_matmul *p);
-
 static bool multiply_dense(cmdq_exec *x, const cmdq_matmul *p)
 {
     cmdq_multiply(p, x->memories->pool);
     return true;
-}
-
-/* The sizes of a convolution. */
-typedef struct conv_dims {
-    uint64_t in_h, in_w, in_row_bytes, kernel_h, kernel_w, dil_h, dil_w, pad_h, pad_w, stride_h, stride_w;
-    uint64_t out_w, pixel_bytes; /* of all channels */
-} conv_dims;
-
-static conv_dims read_conv_dims(const cmdq_exec *x, size_t element_bytes)
-{
-    conv_dims d = {.in_h = cmdq_exec_integer(x, CMDQ_F_in_h),
-                   .in_w = cmdq_exec_integer(x, CMDQ_F_in_w),
-                   .kernel_h = cmdq_exec_integer(x, CMDQ_F_kernel_h),
-                   .kernel_w = cmdq_exec_integer(x, CMDQ_F_kernel_w),
-                   .dil_h = cmdq_exec_integer(x, CMDQ_F_dil_h),
-                   .dil_w = cmdq_exec_integer(x, CMDQ_F_dil_w),
-                   .pad_h = cmdq_exec_integer(x, CMDQ_F_pad_h),
-                   .pad_w = cmdq_exec_integer(x, CMDQ_F_pad_w),
-                   .stride_h = cmdq_exec_integer(x, CMDQ_F_stride_h),
-                   .stride_w = cmdq_exec_integer(x, CMDQ_F_stride_w),
-                   .pixel_bytes = cmdq_exec_integer(x, CMDQ_F_in_c) * element_bytes};
-    d.in_row_bytes = d.in_w * d.pixel_bytes;
-    d.out_w = (d.in_w + 2 * d.pad_w - d.dil_w * (d.kernel_w - 1) - 1) / d.stride_w + 1;
-    return d;
-}
-
-/* The input of output position `i`, out[kernel_h][kernel_w][in_c] (im2col); zeros outside the input. */
-static void gather_conv_input(const conv_dims *d, const uint8_t *in, uint64_t i, uint8_t *out)
-{
-    uint64_t top = i / d->out_w * d->stride_h, left = i % d->out_w * d->stride_w;
-    memset(out, 0, d->kernel_h * d->kernel_w * d->pixel_bytes);
-    for (uint64_t y = 0; y < d->kernel_h; y++)
-        for (uint64_t c = 0; c < d->kernel_w; c++) {
-            uint64_t row = top + y * d->dil_h, column = left + c * d->dil_w;
-            if (row >= d->pad_h && row - d->pad_h < d->in_h && column >= d->pad_w && column - d->pad_w < d->in_w)
-                memcpy(out + (y * d->kernel_w + c) * d->pixel_bytes,
-                       in + (row - d->pad_h) * d->in_row_bytes + (column - d->pad_w) * d->pixel_bytes, d->pixel_bytes);
-        }
-}
-
-/* One output position at a time: the gathered inputs of all could be many times the input. */
-static bool multiply_conv(cmdq_exec *x, const cmdq_matmul *p)
-{
-    size_t size = p->a8 ? 1 : sizeof(float);
-    const void *in = p->a8 ? (const void *)p->a8 : p->a;
-    const conv_dims d = read_conv_dims(x, size);
-    uint8_t *gathered = cmdq_scratch(x, CMDQ_SCRATCH_ROW, p->k * size);
-    cmdq_matmul one = *p;
-    one.m = 1;
-    one.a8 = p->a8 ? (const int8_t *)gathered : NULL;
-    one.a = (const float *)(const void *)gathered;
-    for (uint64_t i = 0; gathered && i < p->m; i++) {
-        gather_conv_input(&d, in, i, gathered);
-        one.addend = p->addend ? p->addend + i * p->n : NULL;
-        one.out = p->out + i * p->n;
-        cmdq_multiply(&one, x->memories->pool);
-    }
-    return gathered != NULL;
 }
 
 /* Index `i` of an array of indices of `bits` bits. */
@@ -259,7 +201,43 @@ static bool can_write_output_directly(const cmdq_exec *x, const cmdq_matmul *p, 
            cmdq_are_disjoint(out, cmdq_find_tile(x->op, CMDQ_SCALES));
 }
 
-static void exec_tensor(cmdq_exec *x, bool dense, bool transposed, multiply_fn *multiply)
+/* Residual, soft cap, activation and output scale of all results. */
+static void apply_epilogue(cmdq_exec *x, float *out, uint64_t count)
+{
+    static const tv_func special[] = {[CMDQ_ACTIVATION_SILU] = TV_FUNC_SILU,
+                                      [CMDQ_ACTIVATION_GELU] = TV_FUNC_GELU,
+                                      [CMDQ_ACTIVATION_GELU_TANH] = TV_FUNC_GELU_TANH,
+                                      [CMDQ_ACTIVATION_SIGMOID] = TV_FUNC_SIGMOID,
+                                      [CMDQ_ACTIVATION_TANH] = TV_FUNC_TANH};
+    const cmdq_tile *residual = cmdq_find_tile(x->op, CMDQ_RESIDUAL);
+    const float *addend = cmdq_tile_f32(x, residual, count, cmdq_exec_real(x, CMDQ_F_scale_residual), CMDQ_SCRATCH_ROW);
+    if (cmdq_is_out_of_memory(x))
+        return;
+    if (addend)
+        tv_elements_add(out, addend, count, out);
+    if (cmdq_has_field(x->queue, x->entry, CMDQ_F_soft_cap)) {
+        float cap = cmdq_exec_real(x, CMDQ_F_soft_cap);
+        tv_elements_div_scalar(out, count, cap);
+        tv_func_f32_row(TV_FUNC_TANH, out, count, out);
+        tv_elements_mul_scalar(out, count, cap);
+    }
+    uint64_t activation = cmdq_exec_integer(x, CMDQ_F_activation);
+    if (activation == CMDQ_ACTIVATION_RELU)
+        cmdq_relu(out, count, out);
+    else if (activation == CMDQ_ACTIVATION_CLIP)
+        cmdq_clip(out, count, cmdq_exec_limits(x), out);
+    else if (activation != CMDQ_ACTIVATION_NONE)
+        tv_func_f32_row(special[activation], out, count, out);
+    tv_elements_div_scalar(out, count, cmdq_exec_real(x, CMDQ_F_scale_ofm));
+}
+
+static bool has_epilogue(const cmdq_exec *x)
+{
+    return x->op->special_functions || cmdq_find_tile(x->op, CMDQ_RESIDUAL) ||
+           cmdq_exec_integer(x, CMDQ_F_activation) != CMDQ_ACTIVATION_NONE;
+}
+
+static void exec_tensor(cmdq_exec *x, bool dense, bool transposed, cmdq_multiply_fn *multiply)
 {
     const cmdq_op *op = x->op;
     const cmdq_tile *out = cmdq_find_tile(op, CMDQ_OUT);
@@ -277,13 +255,21 @@ static void exec_tensor(cmdq_exec *x, bool dense, bool transposed, multiply_fn *
     if (p.grouped)
         p.group = cmdq_exec_integer(x, CMDQ_F_wgt_group);
     p.bias = cmdq_tile_f32(x, cmdq_find_tile(op, CMDQ_BIAS), op->n, 1, CMDQ_SCRATCH_BIAS);
-    p.addend = cmdq_tile_f32(x, out->reads ? out : NULL, op->m * op->n, 1, CMDQ_SCRATCH_ADDEND);
+    bool epilogue = has_epilogue(x); /* then the product leaves real values, and what it adds are such */
+    p.addend =
+        cmdq_tile_f32(x, out->reads ? out : NULL, op->m * op->n, epilogue ? p.scale_ofm : 1, CMDQ_SCRATCH_ADDEND);
+    if (epilogue)
+        p.scale_ofm = 1;
     if (cmdq_is_out_of_memory(x) || !set_operands(x, &p))
         return;
-    bool direct = can_write_output_directly(x, &p, out);
+    bool direct = !epilogue && can_write_output_directly(x, &p, out);
     p.out = direct ? (float *)(void *)cmdq_tile_bytes(x, out)
                    : cmdq_scratch(x, CMDQ_SCRATCH_OUT, op->m * op->n * sizeof *p.out);
-    if (p.out && multiply(x, &p) && !direct)
+    if (!p.out || !multiply(x, &p) || direct)
+        return;
+    if (epilogue)
+        apply_epilogue(x, p.out, op->m * op->n);
+    if (!cmdq_is_out_of_memory(x))
         cmdq_pack(p.out, out->qbits, op->m * op->n, cmdq_tile_bytes(x, out));
 }
 
@@ -291,6 +277,6 @@ void cmdq_exec_gemm(cmdq_exec *x) { exec_tensor(x, true, false, multiply_dense);
 
 void cmdq_exec_av(cmdq_exec *x) { exec_tensor(x, true, true, multiply_dense); }
 
-void cmdq_exec_conv(cmdq_exec *x) { exec_tensor(x, false, false, multiply_conv); }
+void cmdq_exec_conv(cmdq_exec *x) { exec_tensor(x, false, false, cmdq_multiply_conv); }
 
 void cmdq_exec_sparse_gemm(cmdq_exec *x) { exec_tensor(x, false, false, multiply_sparse); }
