@@ -31,8 +31,11 @@ tv_status tv_backend_reject(const tv_graph *graph, const tv_graph_node *node, co
                             const tv_diag_sink *sink)
 {
     char name[TV_VALUE_NAME_MAX];
+    bool needs_machine = node->op == TV_OP_GATHER || node->op == TV_OP_ATTENTION || node->op == TV_OP_MOE;
     tv_graph_value_name(graph, node->output, name);
-    return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(OPERATOR), "another machine or -t host may run the model",
+    return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(OPERATOR),
+                   needs_machine ? "another machine or -t host may run the model"
+                                 : "--allow-host-ops lets the host compute it; another machine may have it",
                    "%s cannot execute %s (%s): it has no %s", machine, name, tv_graph_op_infos[node->op].name, problem);
 }
 

@@ -70,8 +70,8 @@ tv_status tv_backend_bring_space(tv_machine *machine, const char *space, uint64_
 tv_status tv_backend_save_space(tv_machine *machine, const char *space, uint64_t bytes, const char *path,
                                 tv_output_group *outputs, const tv_diag_sink *sink);
 
-/* Rejects a node that a machine cannot execute (TV_ERR_INPUT, TV-L044): "… of node blk.3.q (Linear) on cmdq:
- * `problem`". */
+/* Rejects a node that a machine cannot execute (TV_ERR_INPUT, TV-L044): "cmdq cannot execute blk.3.q (Linear): it has
+ * no PROBLEM". The hint names --allow-host-ops where that helps. */
 tv_status tv_backend_reject(const tv_graph *graph, const tv_graph_node *node, const char *machine, const char *problem,
                             const tv_diag_sink *sink);
 

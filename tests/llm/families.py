@@ -24,20 +24,12 @@ MEDIAN, POSITIONS, VOCABULARY = {8: 0.99, 4: 0.97}, 24, 512
 MACHINES = ("pccx", "opennpu", "cmdq")
 # What a family lacks on a machine: a text of the message.
 LACKS = {
-    ("llama3", "cmdq"): "rotation",
-    ("llama-linear", "cmdq"): "rotation",
-    ("qwen3-yarn", "cmdq"): "rotation",
-    ("phi3-long", "cmdq"): "rotation",
     ("gemma2", "opennpu"): "Tanh",
-    ("gemma2", "cmdq"): "Mul",
     ("gemma3", "opennpu"): "window",
-    ("gemma3", "cmdq"): "Mul",
     ("gemma3n", "opennpu"): "ReduceMean",
-    ("gemma3n", "cmdq"): "Mul",
     ("gpt2", "opennpu"): "subtracts the mean",
     ("biased", "opennpu"): "TV-L044",
-    ("biased", "cmdq"): "TV-L044",
-    **{(family, machine): "MoE" for family in ("mixtral", "qwen3moe") for machine in ("opennpu", "cmdq")},
+    **{(family, machine): "MoE" for family in ("mixtral", "qwen3moe") for machine in ("opennpu",)},
 }
 FAMILIES = ("llama", "llama3", "llama-linear", "qwen2", "qwen3", "qwen3-yarn", "gemma2", "gemma3", "gemma3n", "phi3", "phi3-long", "gpt2",
             "mixtral", "qwen3moe")

@@ -14,6 +14,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "oracle")]
 
+import random_model  # noqa: E402
 from launch import HostSets  # noqa: E402
 from small_model import count, flag, numbers, real, string, write_small_model  # noqa: E402
 from suite import Suite, parse_arguments  # noqa: E402
@@ -90,6 +91,23 @@ def emitted_programs_reproduce_the_session(folder):
     run("llm", MODEL, "-t", "all", "-n", "1", "-q", "--emit", every)
     expect("-t all has a folder for each machine", sorted(os.listdir(every)) == sorted(MACHINES)
            and all(os.listdir(os.path.join(every, t)) for t in MACHINES), os.listdir(every))
+
+
+def emitted_queues_of_families_are_free_of_warnings(folder):
+    """Soft caps and windows; small operators; experts, which the host chooses between two queues of a step."""
+    for family in ("gemma2", "gemma3n", "mixtral"):
+        model, out = os.path.join(folder, family + ".gguf"), os.path.join(folder, family)
+        random_model.write(family, model)
+        session = as_json("llm", model, "-t", "cmdq", "-p", "the cat", "--temperature", "0", "-n", "2", "--emit", out)["targets"][0]
+        steps = sorted(glob.glob(os.path.join(out, "step_*")))
+        again = as_json("run", *steps)
+        expect(f"{family}: emitted queues take the cycles of the session",
+               again["cycles"] == session.get("prompt_cycles", 0) + session.get("cycles", 0), f"{again['cycles']} {session}")
+        expect(f"{family}: the host's part", [op["name"] for op in session["host_ops"]]
+               == (["route to experts"] if family == "mixtral" else []), session["host_ops"])
+        for path in steps:
+            done = run("check", path)
+            expect(f"{family}: {os.path.basename(path)}", ", 0 errors, 0 warnings" in done.stdout, done.stdout + done.stderr)
 
 
 def timing_needs_no_data(_folder):
@@ -479,7 +497,8 @@ def invalid_arguments_are_rejected(folder):
                f"exit {done.returncode}: {done.stderr}")
 
 
-SUITE.run_tests((texts_repeat, emitted_programs_reproduce_the_session, timing_needs_no_data, dimensions_without_weights,
+SUITE.run_tests((texts_repeat, emitted_programs_reproduce_the_session, emitted_queues_of_families_are_free_of_warnings,
+                 timing_needs_no_data, dimensions_without_weights,
                  odd_sizes, gains_of_any_size_run, vocabularies_smaller_than_a_tile_are_evaluated,
                  unsupported_features_are_rejected, weights_that_are_no_numbers_are_rejected,
                  unsupported_dimensions_files_are_rejected,

@@ -5,21 +5,49 @@
  * reads, and on the readers of the buffers it writes, or on their writers when nothing has read them. The first entry
  * that writes a buffer in a queue also waits for the entries of the buffers whose memory it takes. So a queue is free
  * of hazards by construction. */
-#include "lower/cmdq/state.h"
+#include "lower/cmdq/emit.h"
 
 /* ---- Buffers and dependencies ---- */
 
 static cmdq_lower_buffer *buffer_at(const cmdq_lowering *l, uint32_t buffer) { return &l->plan->buffers.data[buffer]; }
 
-cmdq_lower_operand cmdq_lower_value(const cmdq_lowering *l, uint32_t value)
+static cmdq_lower_operand operand_of(const cmdq_lowering *l, uint32_t value, const cmdq_lower_format *f,
+                                     uint64_t column)
 {
-    const cmdq_lower_format *f = &l->plan->formats[value];
-    return (cmdq_lower_operand){f->buffer, 0, f->qbits, f->scale};
+    uint64_t elements = (f->first + column) * cmdq_lower_rows(l, value);
+    return (cmdq_lower_operand){f->buffer, elements * f->qbits / 8, f->qbits, f->scale};
+}
+
+cmdq_lower_operand cmdq_lower_value(const cmdq_lowering *l, uint32_t value, uint64_t column)
+{
+    return operand_of(l, value, &l->plan->formats[value], column);
+}
+
+/* Elements of an input before the first token that a node computes: those of the output block compute the last ones. */
+static uint64_t elements_before(const cmdq_lowering *l, const tv_graph_node *n, uint32_t input)
+{
+    return n->block == TV_BLOCK_OUTPUT && !cmdq_lower_is_output(l, input)
+               ? l->first_logits_row * tv_graph_elements(l->graph, input)
+               : 0;
+}
+
+cmdq_lower_operand cmdq_lower_input(const cmdq_lowering *l, const tv_graph_node *n, unsigned input, uint64_t column)
+{
+    uint32_t value = n->inputs[input];
+    return cmdq_lower_skip(cmdq_lower_value(l, value, column), elements_before(l, n, value));
+}
+
+cmdq_lower_operand cmdq_lower_factor(const cmdq_lowering *l, const tv_graph_node *n, unsigned input, uint64_t column)
+{
+    uint32_t value = n->inputs[input];
+    const cmdq_lower_format *copy = &l->plan->copies[value];
+    const cmdq_lower_format *f = copy->buffer == CMDQ_LOWER_NONE ? &l->plan->formats[value] : copy;
+    return cmdq_lower_skip(operand_of(l, value, f, column), elements_before(l, n, value));
 }
 
 uint32_t cmdq_lower_scratch(const cmdq_lowering *l, const tv_graph_node *n, unsigned which)
 {
-    return l->plan->scratch[n - l->graph->nodes.data][which];
+    return l->plan->scratch[cmdq_lower_node_index(l, n)][which];
 }
 
 void cmdq_lower_begin_queue(cmdq_lowering *l)
@@ -60,8 +88,17 @@ static void wait_for(cmdq_lowering *l, const cmdq_lower_buffer *p)
         cmdq_lower_add_dependency(l, p->readers.data[k]);
 }
 
+/* A buffer that an earlier queue wrote: later ones in its memory wait for the entries of this queue that read it. */
+static void continue_buffer(cmdq_lowering *l, uint32_t buffer)
+{
+    if (buffer_at(l, buffer)->started)
+        return;
+    buffer_at(l, buffer)->started = true;
+    l->deps.failed |= !TV_VEC_PUSH(&l->occupied, buffer);
+}
+
 /* Waits for the buffers whose memory a buffer takes over. These have ended; they are not used again in this queue.
- * Those that it covers need not be waited for again: who comes next waits for this buffer, which waits for them. */
+ * Those that it covers need not be waited for again: the next buffer there waits for this one, which waits for them. */
 static void take_over(cmdq_lowering *l, uint32_t buffer)
 {
     cmdq_lower_buffer *p = buffer_at(l, buffer);
@@ -82,8 +119,10 @@ static void take_over(cmdq_lowering *l, uint32_t buffer)
 uint32_t cmdq_lower_finish_entry(cmdq_lowering *l)
 {
     uint32_t id = tv_queue_builder_count(l->builder);
-    for (unsigned i = 0; i < l->read_count; i++)
+    for (unsigned i = 0; i < l->read_count; i++) {
         cmdq_lower_add_dependency(l, buffer_at(l, l->reads[i])->writer);
+        continue_buffer(l, l->reads[i]);
+    }
     for (unsigned i = 0; i < l->write_count; i++) {
         cmdq_lower_buffer *p = buffer_at(l, l->writes[i]);
         if (!p->started)
@@ -155,16 +194,24 @@ void cmdq_lower_load(cmdq_lowering *l, cmdq_lower_operand to, const char *role, 
     cmdq_lower_finish_entry(l);
 }
 
-/* ---- Tensor engines ---- */
-
-uint32_t cmdq_lower_tile_rows(const cmdq_lowering *l, const cmdq_lower_plan *plan, uint32_t columns)
+void cmdq_lower_store(cmdq_lowering *l, cmdq_lower_operand from, uint64_t addr, uint64_t rows, uint64_t elements,
+                      uint64_t stride)
 {
-    uint64_t weights = plan->buffers.data[plan->weights[0]].bytes / ((uint64_t)columns * l->weight_bits / 8),
-             scales = plan->buffers.data[plan->scales[0]].bytes / (columns / l->group * 4);
-    return (uint32_t)(weights < scales ? weights : scales);
+    cmdq_lower_begin_transfer(l, CMDQ_DMA_STORE_TILE, "activation", from.qbits, addr, rows, elements, stride);
+    cmdq_lower_set_address(l, CMDQ_F_spm_bank, from.buffer, from.offset);
+    cmdq_lower_add_read(l, from.buffer);
+    cmdq_lower_finish_entry(l);
 }
 
-void cmdq_lower_begin_tensor(cmdq_lowering *l, cmdq_opcode opcode, cmdq_lower_operand in, uint32_t wgt,
+void cmdq_lower_load_vector(cmdq_lowering *l, const tv_graph_node *n, unsigned input, uint32_t to)
+{
+    const cmdq_lower_matrix *m = cmdq_lower_matrix_of(l, n, input);
+    cmdq_lower_load(l, cmdq_lower_f32(to), "weight", m->data, 1, m->columns, 0);
+}
+
+/* ---- Tensor engines ---- */
+
+void cmdq_lower_begin_tensor(cmdq_lowering *l, cmdq_opcode opcode, cmdq_lower_operand in, cmdq_lower_operand wgt,
                              cmdq_lower_operand out, cmdq_lower_gemm shape)
 {
     tv_queue_builder_opcode(l->builder, opcode);
@@ -176,33 +223,36 @@ void cmdq_lower_begin_tensor(cmdq_lowering *l, cmdq_opcode opcode, cmdq_lower_op
     cmdq_lower_set_integer(l, CMDQ_F_qbits_activation, in.qbits);
     cmdq_lower_set_integer(l, CMDQ_F_qbits_ofm, out.qbits);
     cmdq_lower_set_address(l, CMDQ_F_ifm_bank, in.buffer, in.offset);
-    cmdq_lower_set_address(l, CMDQ_F_wgt_bank, wgt, 0);
+    cmdq_lower_set_address(l, CMDQ_F_wgt_bank, wgt.buffer, wgt.offset);
     cmdq_lower_set_address(l, CMDQ_F_ofm_bank, out.buffer, out.offset);
     cmdq_lower_set_scale(l, CMDQ_F_scale_ifm, in.scale);
     cmdq_lower_set_scale(l, CMDQ_F_scale_ofm, out.scale);
     cmdq_lower_add_read(l, in.buffer);
-    cmdq_lower_add_read(l, wgt);
+    cmdq_lower_add_read(l, wgt.buffer);
     cmdq_lower_add_write(l, out.buffer);
 }
 
-/* The scale of the input is part of the scales of the weights. */
-void cmdq_lower_product(cmdq_lowering *l, const cmdq_lower_matrix *w, cmdq_lower_operand in, cmdq_lower_operand out,
-                        cmdq_lower_slice slice, uint32_t m)
+unsigned cmdq_lower_load_weights(cmdq_lowering *l, const cmdq_lower_matrix *w, cmdq_lower_slice slice)
 {
     unsigned slot = l->slot++ % CMDQ_LOWER_SLOTS;
-    uint32_t weights = l->plan->weights[slot], scales = l->plan->scales[slot];
-    uint64_t scale_row = w->columns / l->group * 4;
-    cmdq_lower_load(l, (cmdq_lower_operand){weights, 0, l->weight_bits, 1}, "weight",
+    uint64_t scale_row = w->columns / w->group * 4;
+    cmdq_lower_load(l, (cmdq_lower_operand){l->plan->weights[slot], 0, l->weight_bits, 1}, "weight",
                     w->data + slice.row * w->row_bytes + (uint64_t)slice.column * l->weight_bits / 8, slice.rows,
                     slice.columns, w->row_bytes);
-    cmdq_lower_load(l, cmdq_lower_f32(scales), "weight",
-                    w->scales + slice.row * scale_row + slice.column / l->group * 4, slice.rows,
-                    slice.columns / l->group, scale_row);
-    in.scale = 1;
-    cmdq_lower_begin_tensor(l, CMDQ_TE_GEMM_TILE, in, weights, out,
+    cmdq_lower_load(l, cmdq_lower_f32(l->plan->scales[slot]), "weight",
+                    w->scales + slice.row * scale_row + slice.column / w->group * 4, slice.rows,
+                    slice.columns / w->group, scale_row);
+    return slot;
+}
+
+void cmdq_lower_multiply(cmdq_lowering *l, const cmdq_lower_matrix *w, unsigned slot, cmdq_lower_operand in,
+                         cmdq_lower_operand out, cmdq_lower_slice slice, uint32_t m)
+{
+    uint32_t scales = l->plan->scales[slot];
+    cmdq_lower_begin_tensor(l, CMDQ_TE_GEMM_TILE, in, cmdq_lower_f32(l->plan->weights[slot]), out,
                             (cmdq_lower_gemm){m, slice.rows, slice.columns, l->weight_bits});
     cmdq_lower_set_address(l, CMDQ_F_wgt_scale_bank, scales, 0);
-    cmdq_lower_set_integer(l, CMDQ_F_wgt_group, l->group);
+    cmdq_lower_set_integer(l, CMDQ_F_wgt_group, w->group);
     if (slice.accumulate)
         tv_queue_builder_flag(l->builder, CMDQ_F_accumulate, true);
     if (slice.bias != CMDQ_LOWER_NONE) {

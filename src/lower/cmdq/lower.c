@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lowering to CMDQ: one queue of tiles per step. Weights are integers in DRAM with a scale for each group of a row;
- * they pass alternately through two SPM banks, so that one block is loaded while the other is used. Activations stay in
- * SPM. Keys and values go to the KV cache in DRAM and return through KV entries. */
+/* Lowering to CMDQ: a queue of tiles for each step, or several with work of the host between them. Weights are integers
+ * in DRAM with a scale for each group of a row; they pass alternately through two SPM banks, so that one block is
+ * loaded while the other is used. Activations stay in SPM. Keys and values go to the KV cache in DRAM and return
+ * through KV entries. */
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "lower/cmdq/state.h"
+#include "lower/cmdq/emit.h"
 #include "num/float.h"
 #include "trivet/file.h"
 
@@ -27,6 +28,10 @@ static void destroy(void *state)
     tv_program_free(l->loaded_program);
     tv_program_free(l->previous_program);
     free(l->ranges);
+    free(l->on_host);
+    free(l->streamed);
+    free(l->routes.chosen);
+    free(l->routes.weights);
     free(l->matrices);
     free(l->inputs);
     free(l->k_base);
@@ -39,17 +44,6 @@ static void destroy(void *state)
     free(l);
 }
 
-static tv_status check_caches(const cmdq_lowering *l, const tv_diag_sink *sink)
-{
-    for (size_t i = 0; i < l->graph->nodes.count; i++) {
-        const tv_graph_node *n = &l->graph->nodes.data[i];
-        const tv_graph_cache *c = n->op == TV_OP_ATTENTION ? &l->graph->caches.data[n->attrs.cache] : NULL;
-        if (c && c->key_dim != c->value_dim)
-            return tv_backend_reject(l->graph, n, "cmdq", "keys and values of different sizes", sink);
-    }
-    return TV_OK;
-}
-
 static tv_status allocate(cmdq_lowering *l, bool keep_values, const tv_diag_sink *sink)
 {
     const tv_graph *g = l->graph;
@@ -59,6 +53,15 @@ static tv_status allocate(cmdq_lowering *l, bool keep_values, const tv_diag_sink
         if (!l->values || !l->node_entries_end)
             return tv_fail_memory(sink);
     }
+    uint32_t experts = 1;
+    for (size_t i = 0; i < g->nodes.count; i++)
+        experts = (uint32_t)tv_max_u64(experts, g->nodes.data[i].attrs.experts_used);
+    l->on_host = calloc(g->nodes.count + 1, sizeof *l->on_host);
+    l->streamed = calloc(g->values.count + 1, sizeof *l->streamed);
+    l->routes.chosen = calloc((size_t)experts * CMDQ_LOWER_ROWS_MAX, sizeof *l->routes.chosen);
+    l->routes.weights = calloc((size_t)experts * CMDQ_LOWER_ROWS_MAX, sizeof *l->routes.weights);
+    if (!l->on_host || !l->streamed || !l->routes.chosen || !l->routes.weights)
+        return tv_fail_memory(sink);
     l->matrices = calloc(g->nodes.count + 1, sizeof *l->matrices);
     l->inputs = calloc(g->values.count + 1, sizeof *l->inputs);
     l->k_base = calloc(g->caches.count + 1, sizeof *l->k_base);
@@ -94,9 +97,10 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
     l->weight_bits = options->weight_bits ? options->weight_bits : 8;
     l->activation_bits = options->activation_bits ? options->activation_bits : 8;
     l->context = options->context;
-    tv_status status = check_caches(l, sink);
+    l->allow_host_ops = options->allow_host_ops;
+    tv_status status = allocate(l, options->keep_values, sink);
     if (status == TV_OK)
-        status = allocate(l, options->keep_values, sink);
+        status = cmdq_lower_check(l, sink);
     if (status == TV_OK)
         status = cmdq_lower_plan_memory(l, options, sink);
     if (status == TV_OK)
@@ -137,18 +141,6 @@ static tv_status save_weights(const cmdq_lowering *l, const tv_diag_sink *sink)
     return tv_backend_save_space(l->machine, "dram", l->constants_end, path, l->outputs, sink);
 }
 
-static tv_status print_hex(cmdq_lowering *l, const float *row, uint32_t count, const tv_diag_sink *sink)
-{
-    static const char digits[] = "0123456789abcdef";
-    char *hex = tv_buf_extend(&l->metadata, (size_t)count * 8);
-    for (uint32_t i = 0; i < 4 * count && hex; i++) {
-        uint32_t byte = tv_f32_bits(row[i / 4]) >> 8 * (i % 4) & 0xFF;
-        hex[2 * i] = digits[byte >> 4];
-        hex[2 * i + 1] = digits[byte & 15];
-    }
-    return hex ? TV_OK : tv_fail_memory(sink);
-}
-
 /* Writes or prints the rows that a Gather selects for the tokens of the step. */
 static tv_status write_rows(cmdq_lowering *l, const tv_graph_node *n, const int32_t *tokens, const tv_diag_sink *sink)
 {
@@ -161,7 +153,7 @@ static tv_status write_rows(cmdq_lowering *l, const tv_graph_node *n, const int3
         if (tv_matrix_row_f32(table, by_token ? (uint64_t)tokens[r] : l->position + r, row) != TV_OK)
             status = tv_matrix_fail(table, sink);
         if (status == TV_OK)
-            status = l->emit ? print_hex(l, row, table->columns, sink)
+            status = l->emit ? cmdq_lower_print_hex(&l->metadata, row, table->columns, sink)
                              : tv_machine_write(l->machine, "dram", l->inputs[n->output] + r * bytes, row, bytes, sink);
     }
     free(row);
@@ -201,14 +193,43 @@ static tv_status remove_weights(cmdq_lowering *l, tv_buf *out, const tv_diag_sin
     return out->failed ? tv_fail_memory(sink) : TV_OK;
 }
 
-/* Prints the metadata of a step: the KV cache, the initial contents of DRAM, and the logits, which are the output. The
- * first queue of a written sequence refers to the weights, so the queues can be run in order by themselves. */
-static tv_status print_metadata(cmdq_lowering *l, const int32_t *tokens, const tv_diag_sink *sink)
+/* True for nodes of the output block in a step without a row that needs logits. */
+static bool is_left_out(const cmdq_lowering *l, const tv_graph_node *n)
+{
+    return n->block == TV_BLOCK_OUTPUT && l->first_logits_row == l->rows;
+}
+
+/* The next node from `node` on at which the queue ends; or the number of nodes. */
+static uint32_t find_stop(const cmdq_lowering *l, uint32_t node)
+{
+    while (node < l->graph->nodes.count &&
+           (!cmdq_lower_stops(l, node) || is_left_out(l, tv_graph_node_at(l->graph, node))))
+        node++;
+    return node;
+}
+
+/* What the queue stores: for the host, or the logits. */
+static void print_outputs(cmdq_lowering *l)
+{
+    uint32_t stop = find_stop(l, l->first_node + (l->first_node > 0));
+    if (stop < l->graph->nodes.count)
+        cmdq_lower_describe_stored(l, tv_graph_node_at(l->graph, stop), &l->metadata);
+    else if (l->first_logits_row < l->rows)
+        tv_buf_printf(&l->metadata,
+                      "{\"name\": \"logits\", \"dram_addr\": %" PRIu64 ", \"num_elements\": %" PRIu64
+                      ", \"qbits\": 32}",
+                      l->logits_addr, (uint64_t)(l->rows - l->first_logits_row) * tv_graph_vocabulary(l->graph));
+}
+
+/* Prints the metadata of a queue: the KV cache, the initial contents of DRAM, that is the inputs of the tokens or, for
+ * the later queues of a step, `init`; and what it stores. The first queue of a written sequence refers to the weights,
+ * so the queues can be run in order by themselves. */
+static tv_status print_metadata(cmdq_lowering *l, const int32_t *tokens, const tv_buf *init, const tv_diag_sink *sink)
 {
     tv_buf *text = &l->metadata;
     text->len = 0;
-    tv_buf_printf(text, "{\"version\": \"1.2\", \"graph_name\": \"step\", %s\"kv_layouts\": [",
-                  l->emit && l->steps ? "\"continues\": true, " : "");
+    tv_buf_printf(text, "{\"version\": \"1.3\", \"graph_name\": \"step\", %s\"kv_layouts\": [",
+                  (l->emit && l->steps) || l->first_node ? "\"continues\": true, " : "");
     for (uint32_t i = 0; i < l->graph->caches.count; i++) {
         const tv_graph_cache *c = &l->graph->caches.data[i];
         tv_buf_printf(text,
@@ -220,26 +241,25 @@ static tv_status print_metadata(cmdq_lowering *l, const int32_t *tokens, const t
     l->weights_at = text->len;
     if (refers_to_weights(l))
         tv_buf_str(text, WEIGHTS_INIT);
-    if (l->emit)
+    if (l->emit && tokens)
         TV_TRY(write_inputs(l, tokens, sink));
+    tv_buf_append(text, init->data, init->len);
     tv_buf_str(text, "], \"outputs\": [");
-    if (l->first_logits_row < l->rows)
-        tv_buf_printf(
-            text, "{\"name\": \"logits\", \"dram_addr\": %" PRIu64 ", \"num_elements\": %" PRIu64 ", \"qbits\": 32}",
-            l->logits_addr, (uint64_t)(l->rows - l->first_logits_row) * tv_graph_vocabulary(l->graph));
+    print_outputs(l);
     tv_buf_str(text, "]}");
     return text->failed ? tv_fail_memory(sink) : TV_OK;
 }
 
-static tv_status begin_queue(cmdq_lowering *l, const int32_t *tokens, const tv_diag_sink *sink)
+/* `tokens` are those of the step for its first queue, NULL for later ones. */
+static tv_status begin_queue(cmdq_lowering *l, const int32_t *tokens, const tv_buf *init, const tv_diag_sink *sink)
 {
     char path[PATH_LENGTH];
     cmdq_lower_begin_queue(l);
     if (l->emit && l->steps == 0)
         TV_TRY(save_weights(l, sink));
-    if (!l->emit && !l->timing)
+    if (!l->emit && !l->timing && tokens)
         TV_TRY(write_inputs(l, tokens, sink));
-    TV_TRY(print_metadata(l, tokens, sink));
+    TV_TRY(print_metadata(l, tokens, init, sink));
     tv_queue_builder_free(l->builder); /* left by a step that failed */
     l->builder = NULL;
     tv_program *previous = l->previous_program;
@@ -270,7 +290,8 @@ static tv_status keep_value(cmdq_lowering *l, const tv_graph_node *n, const tv_d
         *value = malloc((size_t)count * sizeof **value);
     tv_status status = bytes && *value ? TV_OK : tv_fail_memory(sink);
     if (status == TV_OK)
-        status = tv_machine_read(l->machine, "spm", buffer->bank * l->bank_bytes + buffer->offset, bytes,
+        status = tv_machine_read(l->machine, "spm",
+                                 buffer->bank * l->bank_bytes + buffer->offset + from->first * from->qbits / 8, bytes,
                                  (size_t)count * from->qbits / 8, sink);
     for (uint64_t i = 0; i < count && status == TV_OK; i++)
         (*value)[i] = (float)tv_dtype_value(from->qbits == 32   ? TV_F32
@@ -286,9 +307,12 @@ static tv_status keep_value(cmdq_lowering *l, const tv_graph_node *n, const tv_d
 static tv_status run_nodes(cmdq_lowering *l, const tv_diag_sink *sink)
 {
     tv_status status = TV_OK;
-    for (uint32_t i = 0; i < l->graph->nodes.count && status == TV_OK; i++) {
-        status = tv_backend_run(l->machine, &(tv_run_limits){sizeof(tv_run_limits), l->node_entries_end[i], UINT64_MAX},
-                                sink);
+    uint32_t done = 0;
+    for (uint32_t i = l->first_node; i < l->end_node && status == TV_OK; i++) {
+        if (l->node_entries_end[i] > done)
+            status = tv_backend_run(l->machine,
+                                    &(tv_run_limits){sizeof(tv_run_limits), l->node_entries_end[i], UINT64_MAX}, sink);
+        done = l->node_entries_end[i];
         if (status == TV_OK)
             status = keep_value(l, &l->graph->nodes.data[i], sink);
     }
@@ -322,28 +346,84 @@ static tv_status run_queue(cmdq_lowering *l, const tv_diag_sink *sink)
     return status;
 }
 
-/* Without a row that needs logits the output block is omitted. */
-static void lower_nodes(cmdq_lowering *l)
+/* The integers of a value that is stored twice. */
+static void emit_copy(cmdq_lowering *l, const tv_graph_node *n)
+{
+    const cmdq_lower_format *f = &l->plan->copies[n->output];
+    cmdq_lower_operand copy = {f->buffer, 0, f->qbits, f->scale};
+    if (f->buffer != CMDQ_LOWER_NONE)
+        cmdq_lower_elementwise(l, CMDQ_VE_CAST_TILE, cmdq_lower_value(l, n->output, 0), NULL, copy,
+                               cmdq_lower_rows(l, n->output) * tv_graph_elements(l->graph, n->output));
+}
+
+/* The result, if it is not streamed, of the tokens that need logits. */
+static void store_result(cmdq_lowering *l, const tv_graph_node *n)
+{
+    uint32_t width = (uint32_t)tv_graph_elements(l->graph, n->output), rows = l->rows - l->first_logits_row,
+             first = cmdq_lower_rows(l, n->output) - rows,
+             tile = l->rows == 1 ? width : cmdq_lower_tile_of(l, n->output);
+    if (n->output != l->graph->logits || l->streamed[n->output] || rows == 0)
+        return;
+    for (uint32_t at = 0; at < width; at += tile) {
+        uint32_t columns = cmdq_lower_min(tile, width - at);
+        cmdq_lower_store(l, cmdq_lower_skip(cmdq_lower_value(l, n->output, at), (uint64_t)first * columns),
+                         l->logits_addr + (uint64_t)at * 4, rows, columns, (uint64_t)width * 4);
+    }
+}
+
+static tv_status finish_queue(cmdq_lowering *l, uint32_t end_node, const tv_diag_sink *sink)
+{
+    l->end_node = end_node;
+    tv_queue_builder_opcode(l->builder, CMDQ_END);
+    tv_queue_builder_end_entry(l->builder, NULL, NULL, 0);
+    return run_queue(l, sink);
+}
+
+/* Ends the queue before a node and lets the host do its part; begins the next one. */
+static tv_status stop_at(cmdq_lowering *l, const tv_graph_node *n, tv_buf *init, const tv_diag_sink *sink)
+{
+    uint32_t node = cmdq_lower_node_index(l, n);
+    cmdq_lower_store_for_host(l, n);
+    TV_TRY(finish_queue(l, node, sink));
+    TV_TRY(cmdq_lower_compute_on_host(l, n, init, sink));
+    l->first_node = node;
+    TV_TRY(begin_queue(l, NULL, init, sink));
+    cmdq_lower_load_from_host(l, n);
+    return TV_OK;
+}
+
+/* Lowers and runs all nodes. Without a row that needs logits the output block is omitted. */
+static tv_status lower_nodes(cmdq_lowering *l, tv_buf *init, const tv_diag_sink *sink)
 {
     for (uint32_t i = 0; i < l->graph->nodes.count; i++) {
         const tv_graph_node *n = &l->graph->nodes.data[i];
         tv_graph_block_name(n->block, l->block_name);
-        if (l->first_logits_row < l->rows || n->block != TV_BLOCK_OUTPUT)
-            cmdq_lower_emitters[n->op](l, n);
+        if (!is_left_out(l, n)) {
+            if (cmdq_lower_stops(l, i))
+                TV_TRY(stop_at(l, n, init, sink));
+            if (!l->on_host[i])
+                cmdq_lower_emitters[n->op](l, n);
+            emit_copy(l, n);
+            store_result(l, n);
+        }
         if (l->node_entries_end)
             l->node_entries_end[i] = tv_queue_builder_count(l->builder);
     }
+    return finish_queue(l, (uint32_t)l->graph->nodes.count, sink);
 }
 
 static tv_status step_rows(cmdq_lowering *l, const int32_t *tokens, float *out, const tv_diag_sink *sink)
 {
-    TV_TRY(begin_queue(l, tokens, sink));
-    lower_nodes(l);
-    tv_queue_builder_opcode(l->builder, CMDQ_END);
-    tv_queue_builder_end_entry(l->builder, NULL, NULL, 0);
-    TV_TRY(run_queue(l, sink));
+    tv_buf init = {0};
+    l->first_node = 0;
+    tv_status status = begin_queue(l, tokens, &init, sink);
+    if (status == TV_OK)
+        status = lower_nodes(l, &init, sink);
+    tv_buf_fini(&init);
     size_t count = (size_t)(l->rows - l->first_logits_row) * tv_graph_vocabulary(l->graph);
-    return count ? tv_machine_read(l->machine, "dram", l->logits_addr, out, count * sizeof *out, sink) : TV_OK;
+    return count && status == TV_OK
+               ? tv_machine_read(l->machine, "dram", l->logits_addr, out, count * sizeof *out, sink)
+               : status;
 }
 
 static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32_t position, bool last_only,
@@ -370,6 +450,18 @@ static const float *value(void *state, uint32_t v)
 
 static tv_machine *machine(void *state) { return ((cmdq_lowering *)state)->machine; }
 
+static unsigned host_ops(const void *state, const tv_host_op **list)
+{
+    const cmdq_lowering *l = state;
+    *list = l->host_ops;
+    return l->host_op_count;
+}
+
 extern const tv_backend tv_backend_cmdq;
-const tv_backend tv_backend_cmdq = {
-    .name = "cmdq", .create = create, .destroy = destroy, .step = step, .value = value, .machine = machine};
+const tv_backend tv_backend_cmdq = {.name = "cmdq",
+                                    .create = create,
+                                    .destroy = destroy,
+                                    .step = step,
+                                    .value = value,
+                                    .machine = machine,
+                                    .host_ops = host_ops};

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Internals of the lowering to CMDQ. plan.c chooses the format of every value and allocates SPM, upload.c writes the
- * constants to DRAM, entries.c appends queue entries with their dependencies, nodes.c lowers the operators, lower.c
- * runs the queues. */
+/* Internals of the lowering to CMDQ. support.c finds what the machine can execute, formats.c chooses how every value is
+ * stored, buffers.c allocates SPM, plan.c combines them; upload.c writes the constants to DRAM; entries.c appends queue
+ * entries with their dependencies; nodes.c, pointwise.c, products.c, experts.c and attention.c lower the operators;
+ * host.c computes the nodes that the machine cannot; lower.c runs the queues. plan.h and emit.h declare their
+ * functions. */
 #ifndef TV_LOWER_CMDQ_STATE_H
 #define TV_LOWER_CMDQ_STATE_H
 
@@ -27,7 +29,7 @@ enum {
     CMDQ_LOWER_TILE_MIN = 64,
     CMDQ_LOWER_MASKS_MAX = 4,   /* distinct windows of attention */
     CMDQ_LOWER_SCRATCH_MAX = 6, /* buffers of one node besides its output */
-    CMDQ_LOWER_MATRICES_MAX = 3 /* of one node */
+    CMDQ_LOWER_MATRICES_MAX = 5 /* inputs of a node that may be constants */
 };
 
 #define CMDQ_LOWER_NONE UINT32_MAX /* no entry, buffer or bank */
@@ -42,13 +44,14 @@ typedef struct cmdq_lower_buffer {
     TV_VEC(uint32_t) readers; /* entry ids */
 } cmdq_lower_buffer;
 
-/* How a value is stored: in integers of `scale`, or in floating point with scale 1. With several tokens its columns are
- * matrices [tokens][tile], one after the other. */
+/* How a value is stored: in integers of `scale`, or in floating point. With several tokens its elements are matrices
+ * [tokens][tile], one after the other. A value that is part of another one, or the same elements in another shape, is a
+ * view: it shares the buffer of that and begins at its element `first`. */
 typedef struct cmdq_lower_format {
     uint32_t buffer; /* CMDQ_LOWER_NONE: not stored */
     unsigned qbits;
     float scale;
-    uint32_t tile;
+    uint32_t tile, first;
 } cmdq_lower_format;
 
 /* Scratch buffers of a node, by its operator. */
@@ -61,25 +64,33 @@ enum {
     CMDQ_SCRATCH_VALUES,
     CMDQ_SCRATCH_SCORES,
     CMDQ_SCRATCH_PROBS,
-    CMDQ_SCRATCH_LOGITS = 2, /* the classifier */
+    CMDQ_SCRATCH_HIDDEN = 4, /* MoE: the product of gate and up, two tiles */
     CMDQ_SCRATCH_BIAS = 5,   /* Linear */
 };
 
 /* SPM for steps of up to `rows` tokens. */
 typedef struct cmdq_lower_plan {
     uint32_t rows, hidden_tile;
-    cmdq_lower_format *formats;                  /* of each value */
+    cmdq_lower_format *formats; /* of each value */
+    cmdq_lower_format *copies;  /* of each value: in integers, for products and caches; or not stored */
     uint32_t (*scratch)[CMDQ_LOWER_SCRATCH_MAX]; /* of each node: buffers */
     uint32_t masks[CMDQ_LOWER_MASKS_MAX];        /* buffers; for several tokens */
     uint32_t weights[CMDQ_LOWER_SLOTS], scales[CMDQ_LOWER_SLOTS];
+    uint32_t stream; /* a tile of streamed values */
     TV_VEC(cmdq_lower_buffer) buffers;
 } cmdq_lower_plan;
 
 /* A constant in DRAM: integers with a scale for each group of a row, or binary32 (scales = 0). */
 typedef struct cmdq_lower_matrix {
-    uint32_t rows, columns;
+    uint32_t rows, columns, group;
     uint64_t data, scales, row_bytes;
 } cmdq_lower_matrix;
+
+/* The experts of the tokens of a step: experts_used of each token. */
+typedef struct cmdq_lower_routes {
+    uint32_t *chosen; /* [tokens][experts_used] */
+    float *weights;
+} cmdq_lower_routes;
 
 typedef struct cmdq_lowering {
     const tv_graph *graph;
@@ -87,15 +98,22 @@ typedef struct cmdq_lowering {
     tv_pool *pool;                /* for quantization */
     tv_program *loaded_program;   /* the program loaded into the machine */
     tv_program *previous_program; /* the previous one, whose memory the next one reuses; or NULL */
-    unsigned weight_bits, activation_bits, group, te, ve;
+    unsigned weight_bits, activation_bits, te, ve;
+    bool allow_host_ops;
+    bool *on_host;  /* of each node: the host computes it */
+    bool *streamed; /* of each value: it goes to DRAM tile by tile (support.c) */
     uint32_t context;
     uint64_t bank_bytes, dram_end;
     float *ranges;                                          /* of each value: absmax of its activations; NULL: timing */
     uint32_t window_count, windows[CMDQ_LOWER_MASKS_MAX];   /* distinct windows of attention; 0: none */
     cmdq_lower_plan plans[2];                               /* of one token, of several */
-    cmdq_lower_matrix (*matrices)[CMDQ_LOWER_MATRICES_MAX]; /* of each node: its constants but the first input */
+    cmdq_lower_matrix (*matrices)[CMDQ_LOWER_MATRICES_MAX]; /* of each node: its inputs that are constants */
     uint64_t *inputs;                                       /* of each value that Gather reads: its rows in DRAM */
     uint64_t logits_addr, masks_addr[CMDQ_LOWER_MASKS_MAX], constants_end, *k_base, *v_base;
+    uint64_t to_host_addr, from_host_addr; /* DRAM for the inputs and the output of a node that the host computes */
+    cmdq_lower_routes routes;              /* of the current MoE */
+    tv_host_op host_ops[TV_OPS];           /* those that were executed, one for each operator */
+    unsigned host_op_count;
 
     /* the queue under construction */
     cmdq_lower_plan *plan;
@@ -114,7 +132,9 @@ typedef struct cmdq_lowering {
     bool timing;                /* timing only, no data */
     float **values;             /* recorded values of the graph, or NULL */
     uint32_t *node_entries_end; /* number of entries after each node was lowered */
-    uint32_t steps;
+    uint32_t first_node;        /* of the queue under construction */
+    uint32_t end_node;          /* after the last one of it */
+    uint32_t steps;             /* queues that were run */
 } cmdq_lowering;
 
 /* A tensor in SPM: a buffer, an offset in it, the element width and the scale. */
@@ -130,86 +150,42 @@ typedef struct cmdq_lower_operand {
  * position). */
 static inline uint32_t cmdq_lower_mask_columns(const cmdq_lowering *l) { return l->context + CMDQ_LOWER_MASK_ROWS; }
 
-/* True for the product whose output is as wide as the vocabulary: it goes to DRAM tile by tile. */
-static inline bool cmdq_lower_is_classifier(const cmdq_lowering *l, const tv_graph_node *n)
+static inline bool cmdq_lower_has_input(const tv_graph_node *n, unsigned input)
 {
-    return n->op == TV_OP_LINEAR && n->block == TV_BLOCK_OUTPUT &&
-           tv_graph_columns(l->graph, n->output) == tv_graph_vocabulary(l->graph);
+    return n->inputs[input] != TV_NO_VALUE;
 }
 
-/* The operators that the lowering has: NULL for the others. nodes.c */
-typedef void cmdq_lower_emitter(cmdq_lowering *l, const tv_graph_node *n);
-extern cmdq_lower_emitter *const cmdq_lower_emitters[TV_OPS];
+static inline bool cmdq_lower_is_constant(const cmdq_lowering *l, uint32_t value)
+{
+    return tv_graph_value_at(l->graph, value)->source == TV_VALUE_CONSTANT;
+}
 
-/* ---- plan.c ---- */
+static inline bool cmdq_lower_is_computed(const cmdq_lowering *l, uint32_t value)
+{
+    return value != TV_NO_VALUE && tv_graph_value_at(l->graph, value)->source == TV_VALUE_COMPUTED;
+}
 
-/* Chooses formats, tiles and buffers. TV_ERR_INPUT: an operator that the machine does not have (TV-L044), or values
- * that do not fit SPM. */
-tv_status cmdq_lower_plan_memory(cmdq_lowering *l, const tv_backend_options *options, const tv_diag_sink *sink);
-void cmdq_lower_plan_fini(cmdq_lower_plan *plan);
+static inline uint32_t cmdq_lower_node_index(const cmdq_lowering *l, const tv_graph_node *n)
+{
+    return (uint32_t)(n - l->graph->nodes.data);
+}
 
-/* ---- upload.c ---- */
+/* Vectors of the last axis for each token. */
+static inline uint64_t cmdq_lower_vectors(const cmdq_lowering *l, uint32_t value)
+{
+    return tv_graph_elements(l->graph, value) / tv_graph_columns(l->graph, value);
+}
 
-/* Allocates DRAM. TV_ERR_INPUT: the model does not fit. */
-tv_status cmdq_lower_allocate(cmdq_lowering *l, const tv_diag_sink *sink);
+/* True for nodes that are computed only for tokens that need logits. */
+static inline bool cmdq_lower_is_output(const cmdq_lowering *l, uint32_t value)
+{
+    return tv_graph_value_at(l->graph, value)->block == TV_BLOCK_OUTPUT;
+}
 
-/* Uploads the constants. */
-tv_status cmdq_lower_upload(cmdq_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink);
-
-/* ---- entries.c ---- */
-
-static inline cmdq_lower_operand cmdq_lower_f32(uint32_t buffer) { return (cmdq_lower_operand){buffer, 0, 32, 1}; }
-
-cmdq_lower_operand cmdq_lower_value(const cmdq_lowering *l, uint32_t value);
-uint32_t cmdq_lower_scratch(const cmdq_lowering *l, const tv_graph_node *n, unsigned which);
-
-void cmdq_lower_begin_queue(cmdq_lowering *l); /* forgets the entries of earlier queues */
-
-void cmdq_lower_add_read(cmdq_lowering *l, uint32_t buffer);
-void cmdq_lower_add_write(cmdq_lowering *l, uint32_t buffer);
-void cmdq_lower_add_dependency(cmdq_lowering *l, uint32_t entry);
-
-/* Completes an entry with the dependencies that follow from its reads and writes; returns its id. */
-uint32_t cmdq_lower_finish_entry(cmdq_lowering *l);
-
-void cmdq_lower_set_integer(cmdq_lowering *l, cmdq_field field, uint64_t value);
-void cmdq_lower_set_scale(cmdq_lowering *l, cmdq_field field, float value); /* 1 is the default and is omitted */
-void cmdq_lower_set_address(cmdq_lowering *l, cmdq_field bank, uint32_t buffer, uint64_t offset);
-
-void cmdq_lower_begin_transfer(cmdq_lowering *l, cmdq_opcode opcode, const char *role, unsigned qbits, uint64_t addr,
-                               uint64_t rows, uint64_t elements, uint64_t stride);
-
-/* Loads `rows` rows of `elements`, `stride` bytes apart. */
-void cmdq_lower_load(cmdq_lowering *l, cmdq_lower_operand to, const char *role, uint64_t addr, uint64_t rows,
-                     uint64_t elements, uint64_t stride);
-
-/* Rows of a weight with `columns` columns that fit a bank with their scales. */
-uint32_t cmdq_lower_tile_rows(const cmdq_lowering *l, const cmdq_lower_plan *plan, uint32_t columns);
-
-/* Tensor entries: in[m][k] times wgt[n][k]. */
-typedef struct cmdq_lower_gemm {
-    uint64_t m, n, k;
-    unsigned weight_bits;
-} cmdq_lower_gemm;
-void cmdq_lower_begin_tensor(cmdq_lowering *l, cmdq_opcode opcode, cmdq_lower_operand in, uint32_t wgt,
-                             cmdq_lower_operand out, cmdq_lower_gemm shape);
-
-void cmdq_lower_begin_vector(cmdq_lowering *l, cmdq_opcode opcode, cmdq_lower_operand in, cmdq_lower_operand out,
-                             uint64_t rows, uint64_t length);
-
-/* Element by element; `b` is NULL for unary opcodes. */
-void cmdq_lower_elementwise(cmdq_lowering *l, cmdq_opcode opcode, cmdq_lower_operand a, const cmdq_lower_operand *b,
-                            cmdq_lower_operand out, uint64_t length);
-
-/* Part of a product: rows [row, row + rows) and columns [column, column + columns) of W. */
-typedef struct cmdq_lower_slice {
-    uint32_t row, rows, column, columns;
-    bool accumulate; /* the product is added to the output */
-    uint32_t bias;   /* a buffer with a value for each row of W, or CMDQ_LOWER_NONE */
-} cmdq_lower_slice;
-
-/* out[m][rows] (+)= in[m][columns] * W[row …][column …]^T */
-void cmdq_lower_product(cmdq_lowering *l, const cmdq_lower_matrix *w, cmdq_lower_operand in, cmdq_lower_operand out,
-                        cmdq_lower_slice slice, uint32_t m);
+/* Tokens of a step for which a value is computed. */
+static inline uint32_t cmdq_lower_rows(const cmdq_lowering *l, uint32_t value)
+{
+    return cmdq_lower_is_output(l, value) ? l->rows - l->first_logits_row : l->rows;
+}
 
 #endif

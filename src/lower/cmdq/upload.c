@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "graph/quantize.h"
-#include "lower/cmdq/state.h"
+#include "lower/cmdq/emit.h"
 
 static uint64_t allocate_dram(cmdq_lowering *l, uint64_t bytes)
 {
@@ -50,7 +50,7 @@ static tv_status write_quantized(cmdq_lowering *l, const tv_matrix *from, const 
                                  const tv_diag_sink *sink)
 {
     enum { ROWS_PER_TASK = 4096 };
-    uint32_t n = from->columns, groups = n / l->group, rows_max = to->rows < ROWS_PER_TASK ? to->rows : ROWS_PER_TASK;
+    uint32_t n = from->columns, groups = n / to->group, rows_max = to->rows < ROWS_PER_TASK ? to->rows : ROWS_PER_TASK;
     float *scales = malloc((size_t)rows_max * groups * sizeof *scales);
     uint8_t *packed = malloc(rows_max * to->row_bytes);
     tv_status status = scales && packed ? TV_OK : tv_fail_memory(sink);
@@ -60,7 +60,7 @@ static tv_status write_quantized(cmdq_lowering *l, const tv_matrix *from, const 
                                .first = r,
                                .count = count,
                                .columns = n,
-                               .group = l->group,
+                               .group = to->group,
                                .bits = l->weight_bits,
                                .packed = packed,
                                .scales = scales};
@@ -85,26 +85,47 @@ static tv_status upload_matrix(cmdq_lowering *l, const tv_matrix *from, cmdq_low
 {
     *to = (cmdq_lower_matrix){.rows = from->rows * from->count,
                               .columns = from->columns,
+                              .group = to->group,
                               .row_bytes = (uint64_t)from->columns * l->weight_bits / 8};
     to->data = allocate_dram(l, to->row_bytes * to->rows);
-    to->scales = allocate_dram(l, (uint64_t)to->rows * (to->columns / l->group) * 4);
+    to->scales = allocate_dram(l, (uint64_t)to->rows * (to->columns / to->group) * 4);
     TV_TRY(check_dram_size(l, sink));
     return l->timing ? TV_OK : write_quantized(l, from, to, input, sink);
 }
 
-/* The constants that a node reads, but for the table of Gather, whose rows the host writes. */
+/* True for a matrix whose rows are multiplied. */
+static bool is_multiplied(const tv_graph_node *n, unsigned input)
+{
+    return (n->op == TV_OP_LINEAR && input == 1) || (n->op == TV_OP_GLU && (input == 1 || input == 2)) ||
+           (n->op == TV_OP_MOE && input >= 2);
+}
+
+/* The value of 1 in the input of a product. Of experts, what `down` multiplies is binary16. */
+static float input_scale(const cmdq_lowering *l, const tv_graph_node *n, unsigned input)
+{
+    const cmdq_lower_plan *plan = &l->plans[0];
+    uint32_t x = n->inputs[0];
+    if (n->op == TV_OP_MOE && input == 4)
+        return 1;
+    return plan->copies[x].buffer != CMDQ_LOWER_NONE ? plan->copies[x].scale : plan->formats[x].scale;
+}
+
+/* The constants that a node reads, but for the table of Gather, whose rows the host writes, and for factors, which are
+ * scales of entries. */
 static tv_status upload_node(cmdq_lowering *l, uint32_t node, const tv_diag_sink *sink)
 {
     const tv_graph_node *n = tv_graph_node_at(l->graph, node);
-    for (unsigned k = 1; k <= CMDQ_LOWER_MATRICES_MAX && n->op != TV_OP_GATHER; k++) {
-        if (n->inputs[k] == TV_NO_VALUE || tv_graph_value_at(l->graph, n->inputs[k])->source != TV_VALUE_CONSTANT)
+    for (unsigned k = 0; k < CMDQ_LOWER_MATRICES_MAX && n->op != TV_OP_GATHER && !l->on_host[node]; k++) {
+        if (n->inputs[k] == TV_NO_VALUE || !cmdq_lower_is_constant(l, n->inputs[k]))
             continue;
         const tv_matrix *from = tv_graph_matrix(l->graph, n->inputs[k]);
-        bool product = (n->op == TV_OP_LINEAR && k == 1) || (n->op == TV_OP_GLU && k <= 2);
-        if (product)
-            TV_TRY(upload_matrix(l, from, &l->matrices[node][k - 1], l->plans[0].formats[n->inputs[0]].scale, sink));
-        else
-            TV_TRY(upload_vector(l, from, &l->matrices[node][k - 1], sink));
+        cmdq_lower_matrix *to = &l->matrices[node][k];
+        if (is_multiplied(n, k)) {
+            to->group = cmdq_lower_group(l, n, k);
+            TV_TRY(upload_matrix(l, from, to, input_scale(l, n, k), sink));
+        } else if (!cmdq_lower_is_factor(l, n, k)) {
+            TV_TRY(upload_vector(l, from, to, sink));
+        }
     }
     return TV_OK;
 }
@@ -147,6 +168,8 @@ static tv_status upload_graph(cmdq_lowering *l, const tv_llm_progress *progress,
             l->inputs[g->nodes.data[i].output] =
                 allocate_dram(l, rows * tv_graph_elements(g, g->nodes.data[i].output) * 4);
     l->logits_addr = allocate_dram(l, rows * tv_graph_vocabulary(g) * 4);
+    l->to_host_addr = allocate_dram(l, rows * cmdq_lower_host_elements(l, false) * 4);
+    l->from_host_addr = allocate_dram(l, rows * cmdq_lower_host_elements(l, true) * 4);
     TV_TRY(check_dram_size(l, sink));
     for (unsigned i = 0; i < l->window_count && !l->timing; i++)
         TV_TRY(upload_mask(l, i, sink));

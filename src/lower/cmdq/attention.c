@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rotation and attention. Keys and values go to the KV cache in DRAM and return head by head. */
+#include "lower/cmdq/emit.h"
+
+/* ---- Tokens and positions ---- */
+
+/* Tokens of a step whose scores fit the buffer. All use the kv_len of the last. */
+typedef struct token_tile {
+    uint32_t first, count;
+} token_tile;
+
+static token_tile token_tile_at(const cmdq_lowering *l, uint32_t first)
+{
+    return (token_tile){first, l->rows - first < CMDQ_LOWER_MASK_ROWS ? l->rows - first : CMDQ_LOWER_MASK_ROWS};
+}
+
+/* Positions that the tokens of a tile see: from `start`, which is the same for all tiles of a step. */
+static uint32_t window_start(const cmdq_lowering *l, uint32_t window)
+{
+    return window && l->position >= window ? l->position + 1 - window : 0;
+}
+
+static uint32_t kv_len(const cmdq_lowering *l, token_tile r, uint32_t window)
+{
+    return l->position + r.first + r.count - window_start(l, window);
+}
+
+static unsigned mask_index(const cmdq_lowering *l, uint32_t window)
+{
+    unsigned i = 0;
+    while (l->windows[i] != window)
+        i++;
+    return i;
+}
+
+static cmdq_lower_operand mask_operand(const cmdq_lowering *l, token_tile r, uint32_t window)
+{
+    cmdq_lower_operand mask = cmdq_lower_f32(l->plan->masks[mask_index(l, window)]);
+    mask.offset = (uint64_t)r.first * l->context * 4;
+    return mask;
+}
+
+/* The causal mask of each tile of tokens, for each window. */
+void cmdq_lower_load_masks(cmdq_lowering *l)
+{
+    for (unsigned i = 0; i < l->window_count && l->rows > 1; i++)
+        for (uint32_t first = 0; first < l->rows; first += CMDQ_LOWER_MASK_ROWS) {
+            token_tile r = token_tile_at(l, first);
+            uint32_t column = l->context - l->position - first + window_start(l, l->windows[i]);
+            cmdq_lower_load(l, mask_operand(l, r, l->windows[i]), "activation", l->masks_addr[i] + (uint64_t)column * 4,
+                            r.count, kv_len(l, r, l->windows[i]), (uint64_t)cmdq_lower_mask_columns(l) * 4);
+        }
+}
+
+/* ---- Rotation ---- */
+
+/* Heads are [heads][rows][head_dim]; with one token all heads are a single row. */
+void cmdq_lower_emit_rope(cmdq_lowering *l, const tv_graph_node *n)
+{
+    uint32_t heads = n->attrs.heads, d = (uint32_t)(tv_graph_elements(l->graph, n->output) / heads),
+             calls = l->rows == 1 ? 1 : heads, factors = cmdq_lower_scratch(l, n, CMDQ_SCRATCH_VECTOR);
+    if (factors != CMDQ_LOWER_NONE)
+        cmdq_lower_load_vector(l, n, 1, factors);
+    for (uint32_t h = 0; h < calls; h++) {
+        cmdq_lower_begin_vector(l, CMDQ_VE_ROPE_TILE, cmdq_lower_input(l, n, 0, (uint64_t)h * d),
+                                cmdq_lower_value(l, n->output, (uint64_t)h * d), l->rows,
+                                calls == 1 ? (uint64_t)heads * d : d);
+        cmdq_lower_set_integer(l, CMDQ_F_head_dim, d);
+        cmdq_lower_set_integer(l, CMDQ_F_position, l->position);
+        tv_queue_builder_real(l->builder, CMDQ_F_theta, (double)n->attrs.theta);
+        if (!n->attrs.interleaved)
+            tv_queue_builder_text(l->builder, CMDQ_F_pairing, "half");
+        if (n->attrs.rotary_dim != d)
+            cmdq_lower_set_integer(l, CMDQ_F_rotary_dim, n->attrs.rotary_dim);
+        cmdq_lower_set_scale(l, CMDQ_F_frequency_scale, n->attrs.frequency_scale);
+        if (factors != CMDQ_LOWER_NONE) {
+            cmdq_lower_set_address(l, CMDQ_F_factors_bank, factors, 0);
+            cmdq_lower_add_read(l, factors);
+        }
+        cmdq_lower_finish_entry(l);
+    }
+}
+
+/* ---- The KV cache ---- */
+
+static void begin_kv_entry(cmdq_lowering *l, cmdq_opcode opcode, bool v, uint32_t cache, uint32_t head)
+{
+    tv_queue_builder_opcode(l->builder, opcode);
+    cmdq_lower_set_integer(l, CMDQ_F_head_id, head);
+    tv_queue_builder_text(l->builder, CMDQ_F_kv_kind, v ? "v" : "k");
+    cmdq_lower_set_integer(l, CMDQ_F_qbits_kv, 8);
+    cmdq_lower_set_integer(l, CMDQ_F_kv_layout_id, cache);
+}
+
+static void append_kv(cmdq_lowering *l, const tv_graph_node *n)
+{
+    uint32_t cache = n->attrs.cache;
+    const tv_graph_cache *shape = &l->graph->caches.data[cache];
+    for (uint32_t h = 0; h < shape->heads; h++)
+        for (unsigned v = 0; v < 2; v++) {
+            cmdq_lower_operand from = cmdq_lower_factor(l, n, 1 + v, (uint64_t)h * shape->key_dim);
+            begin_kv_entry(l, CMDQ_KV_STORE_TILE, v, cache, h);
+            cmdq_lower_set_address(l, CMDQ_F_spm_bank, from.buffer, from.offset);
+            cmdq_lower_set_integer(l, CMDQ_F_dram_base_addr, v ? l->v_base[cache] : l->k_base[cache]);
+            cmdq_lower_set_integer(l, CMDQ_F_t_start, l->position);
+            cmdq_lower_set_integer(l, CMDQ_F_t_len, l->rows);
+            cmdq_lower_add_read(l, from.buffer);
+            cmdq_lower_add_dependency(l, l->kv_writer[cache]); /* chained: the last store implies all of them */
+            l->kv_writer[cache] = cmdq_lower_finish_entry(l);
+        }
+}
+
+static void load_kv(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, bool v)
+{
+    uint32_t to = cmdq_lower_scratch(l, n, v ? CMDQ_SCRATCH_VALUES : CMDQ_SCRATCH_KEYS),
+             start = window_start(l, n->attrs.window);
+    begin_kv_entry(l, CMDQ_KV_LOAD_TILE, v, n->attrs.cache, head);
+    cmdq_lower_set_address(l, CMDQ_F_spm_bank, to, 0);
+    tv_queue_builder_object(l->builder, CMDQ_F_kv_range_desc);
+    cmdq_lower_set_integer(l, CMDQ_F_t_start, start);
+    cmdq_lower_set_integer(l, CMDQ_F_t_len, l->position + l->rows - start);
+    cmdq_lower_add_dependency(l, l->kv_writer[n->attrs.cache]);
+    cmdq_lower_add_write(l, to);
+    cmdq_lower_finish_entry(l);
+}
+
+/* The value of integer 1 in a cache, which is that of the keys or values of the node that appends them. */
+static float cache_scale(const cmdq_lowering *l, uint32_t cache, unsigned input)
+{
+    for (size_t i = 0; i < l->graph->nodes.count; i++) {
+        const tv_graph_node *n = &l->graph->nodes.data[i];
+        if (n->op == TV_OP_ATTENTION && n->attrs.cache == cache && cmdq_lower_has_input(n, 1))
+            return cmdq_lower_factor(l, n, input, 0).scale;
+    }
+    return 1;
+}
+
+/* ---- Scores ---- */
+
+/* c * tanh(score / c) */
+static void cap_scores(cmdq_lowering *l, float cap, cmdq_lower_operand scores, uint64_t count)
+{
+    scores.scale = 1 / cap;
+    cmdq_lower_begin_vector(l, CMDQ_VE_UNARY_TILE, scores, scores, 1, count);
+    tv_queue_builder_text(l->builder, CMDQ_F_unary_function, "tanh");
+    cmdq_lower_finish_entry(l);
+}
+
+/* Scores of one head; with several tokens, the causal mask is added. */
+static void emit_scores(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, token_tile r, cmdq_lower_operand out)
+{
+    uint32_t d = l->graph->caches.data[n->attrs.cache].key_dim, t = kv_len(l, r, n->attrs.window);
+    cmdq_lower_operand in = cmdq_lower_skip(cmdq_lower_factor(l, n, 0, (uint64_t)head * d), (uint64_t)r.first * d);
+    in.scale *= n->attrs.scale;
+    cmdq_lower_begin_tensor(l, CMDQ_TE_QKT_TILE, in, cmdq_lower_f32(cmdq_lower_scratch(l, n, CMDQ_SCRATCH_KEYS)), out,
+                            (cmdq_lower_gemm){r.count, t, d, 8});
+    cmdq_lower_set_scale(l, CMDQ_F_scale_wgt, cache_scale(l, n->attrs.cache, 1));
+    cmdq_lower_finish_entry(l);
+    if (n->attrs.soft_cap > 0)
+        cap_scores(l, n->attrs.soft_cap, out, (uint64_t)r.count * t);
+    if (l->rows > 1) {
+        cmdq_lower_operand mask = mask_operand(l, r, n->attrs.window);
+        cmdq_lower_elementwise(l, CMDQ_VE_ADD_TILE, out, &mask, out, (uint64_t)r.count * t);
+    }
+}
+
+/* The query heads that share head `kv` of the KV cache, which is in SPM. */
+static void emit_kv_head(cmdq_lowering *l, const tv_graph_node *n, uint32_t kv, token_tile r)
+{
+    const tv_graph_cache *cache = &l->graph->caches.data[n->attrs.cache];
+    uint32_t shared = n->attrs.heads / cache->heads, t = kv_len(l, r, n->attrs.window), d = cache->value_dim,
+             scores = cmdq_lower_scratch(l, n, CMDQ_SCRATCH_SCORES),
+             probs = cmdq_lower_scratch(l, n, CMDQ_SCRATCH_PROBS);
+    for (uint32_t h = 0; h < shared; h++)
+        emit_scores(l, n, kv * shared + h, r, (cmdq_lower_operand){scores, (uint64_t)h * r.count * t * 4, 32, 1});
+    cmdq_lower_begin_vector(l, CMDQ_VE_SOFTMAX_TILE, cmdq_lower_f32(scores), (cmdq_lower_operand){probs, 0, 16, 1},
+                            (uint64_t)shared * r.count, t);
+    cmdq_lower_finish_entry(l);
+    for (uint32_t h = 0; h < shared; h++) {
+        cmdq_lower_operand in = {probs, (uint64_t)h * r.count * t * 2, 16, 1},
+                           out = cmdq_lower_value(l, n->output, (uint64_t)(kv * shared + h) * d);
+        out = cmdq_lower_skip(out, (uint64_t)r.first * d);
+        cmdq_lower_begin_tensor(l, CMDQ_TE_AV_TILE, in, cmdq_lower_f32(cmdq_lower_scratch(l, n, CMDQ_SCRATCH_VALUES)),
+                                out, (cmdq_lower_gemm){r.count, d, t, 8});
+        cmdq_lower_set_scale(l, CMDQ_F_scale_wgt, cache_scale(l, n->attrs.cache, 2));
+        cmdq_lower_finish_entry(l);
+    }
+}
+
+/* The KV cache is loaded head by head. */
+void cmdq_lower_emit_attention(cmdq_lowering *l, const tv_graph_node *n)
+{
+    if (cmdq_lower_has_input(n, 1))
+        append_kv(l, n);
+    for (uint32_t kv = 0; kv < l->graph->caches.data[n->attrs.cache].heads; kv++) {
+        load_kv(l, n, kv, false);
+        load_kv(l, n, kv, true);
+        for (uint32_t first = 0; first < l->rows; first += CMDQ_LOWER_MASK_ROWS)
+            emit_kv_head(l, n, kv, token_tile_at(l, first));
+    }
+}

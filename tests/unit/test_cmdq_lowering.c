@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lowering to CMDQ of graphs that are no language models: each operator, with operands that are repeated in each
+ * way, for single tokens and for several at once, against the host; and nodes that only the host can compute. */
+#include <math.h>
+#include <stdbool.h>
+
+#include "graph/passes.h"
+#include "lower/cmdq/state.h"
+#include "unit.h"
+
+enum { VOCABULARY = 40, TOKENS = 11, COLUMNS = 24, VALUES = 1 << 14 };
+
+extern const tv_backend tv_backend_cmdq;
+
+static float values[VALUES];
+
+static void fill_values(void)
+{
+    unit_rng rng = {5};
+    for (size_t i = 0; i < VALUES; i++)
+        values[i] = ((float)unit_below(&rng, 20001) - 10000) * 1e-4f;
+}
+
+/* ---- Pieces of graphs ---- */
+
+static uint32_t constant(tv_graph_builder *b, const char *name, uint32_t rows, uint32_t columns)
+{
+    size_t from = (size_t)(rows * 31 + columns * 7) % 256;
+    return tv_graph_constant(b, name,
+                             &(tv_matrix){.values = values + from, .rows = rows, .columns = columns, .count = 1});
+}
+
+/* Different values for each token: [tokens][columns]. */
+static uint32_t input(tv_graph_builder *b, const char *name, uint32_t columns)
+{
+    char table[32];
+    uint32_t tokens = tv_graph_tokens(b), block = b->block;
+    snprintf(table, sizeof table, "%s_table", name);
+    b->block = TV_BLOCK_INPUT;
+    uint32_t x = tv_graph_add2(b, TV_OP_GATHER, name, constant(b, table, VOCABULARY, columns), tokens);
+    b->block = block;
+    return x;
+}
+
+static uint32_t add2(tv_graph_builder *b, tv_graph_op op, uint32_t x, uint32_t y)
+{
+    char name[32];
+    snprintf(name, sizeof name, "v%zu", b->graph->values.count);
+    return tv_graph_add2(b, op, name, x, y);
+}
+
+static uint32_t add1(tv_graph_builder *b, tv_graph_op op, uint32_t x, const tv_graph_attrs *attrs)
+{
+    char name[32];
+    snprintf(name, sizeof name, "v%zu", b->graph->values.count);
+    return tv_graph_add(b, op, name, &x, 1, attrs);
+}
+
+static uint32_t scalar(tv_graph_builder *b, float value)
+{
+    char name[32];
+    snprintf(name, sizeof name, "c%zu", b->graph->values.count);
+    return tv_graph_scalar(b, name, value);
+}
+
+static uint32_t reshape(tv_graph_builder *b, uint32_t x, uint32_t rows, uint32_t columns)
+{
+    tv_graph_shape shape = {2, {TV_DIM_TOKENS, columns}};
+    if (rows > 1)
+        shape = (tv_graph_shape){3, {TV_DIM_TOKENS, rows, columns}};
+    return add1(b, TV_OP_RESHAPE, x, &(tv_graph_attrs){.shape = shape});
+}
+
+static uint32_t slice(tv_graph_builder *b, uint32_t x, uint32_t start, uint32_t end)
+{
+    return add1(b, TV_OP_SLICE, x, &(tv_graph_attrs){.start = start, .end = end});
+}
+
+/* ---- Graphs whose results are those of the host but for rounding ---- */
+
+static uint32_t equal_operands(tv_graph_builder *b)
+{
+    uint32_t x = input(b, "x", COLUMNS), y = input(b, "y", COLUMNS);
+    uint32_t sum = add2(b, TV_OP_ADD, x, y), difference = add2(b, TV_OP_SUB, x, y), square = add2(b, TV_OP_MUL, y, y);
+    uint32_t quotient = add2(b, TV_OP_DIV, sum, add2(b, TV_OP_ADD, scalar(b, 1), square));
+    return add2(b, TV_OP_MUL, quotient, add2(b, TV_OP_SUB, difference, square));
+}
+
+static uint32_t constants(tv_graph_builder *b)
+{
+    uint32_t x = input(b, "x", COLUMNS), row = constant(b, "row", 1, COLUMNS);
+    uint32_t e = add1(b, TV_OP_EXP, add2(b, TV_OP_MUL, x, scalar(b, -1.5f)), NULL);
+    uint32_t a = add2(b, TV_OP_DIV, scalar(b, 3), e), c = add2(b, TV_OP_DIV, row, e);
+    uint32_t d = add2(b, TV_OP_SUB, row, add2(b, TV_OP_DIV, a, scalar(b, 7)));
+    uint32_t zero = add2(b, TV_OP_MUL, x, scalar(b, 0));
+    return add2(b, TV_OP_ADD, zero,
+                add2(b, TV_OP_ADD, add2(b, TV_OP_MUL, c, row), add2(b, TV_OP_SUB, d, scalar(b, 2))));
+}
+
+static uint32_t functions(tv_graph_builder *b)
+{
+    static const tv_graph_op list[] = {TV_OP_RELU, TV_OP_SIGMOID, TV_OP_TANH, TV_OP_SWISH, TV_OP_EXP};
+    uint32_t x = input(b, "x", COLUMNS), sum = add1(b, TV_OP_SQRT, add2(b, TV_OP_MUL, x, x), NULL);
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
+        sum = add2(b, TV_OP_ADD, sum, add1(b, list[i], x, NULL));
+    for (unsigned i = 0; i < 2; i++)
+        sum = add2(b, TV_OP_ADD, sum, add1(b, TV_OP_GELU, x, &(tv_graph_attrs){.approximate = i > 0}));
+    return sum;
+}
+
+/* One element for each token, on either side. */
+static uint32_t columns(tv_graph_builder *b)
+{
+    uint32_t x = input(b, "x", COLUMNS), y = input(b, "y", COLUMNS);
+    uint32_t mean = add1(b, TV_OP_REDUCE_MEAN, x, NULL),
+             sum = add1(b, TV_OP_REDUCE_SUM, add2(b, TV_OP_MUL, x, x), NULL);
+    uint32_t z = add2(b, TV_OP_MUL, add2(b, TV_OP_SUB, mean, y), sum);
+    return add2(b, TV_OP_ADD, add2(b, TV_OP_DIV, z, add1(b, TV_OP_SQRT, sum, NULL)),
+                add2(b, TV_OP_DIV, mean, add1(b, TV_OP_EXP, y, NULL)));
+}
+
+/* Elements of a value that scale vectors, as streams of a network do. */
+static uint32_t elements(tv_graph_builder *b)
+{
+    uint32_t x = input(b, "x", COLUMNS), c = input(b, "c", 4), sum = x;
+    for (uint32_t i = 0; i < 4; i++)
+        sum = add2(b, TV_OP_ADD, sum, add2(b, TV_OP_MUL, x, slice(b, c, i, i + 1)));
+    return sum;
+}
+
+/* Vectors of 8 elements, three for each token. */
+static uint32_t vectors(tv_graph_builder *b)
+{
+    uint32_t x = reshape(b, input(b, "x", COLUMNS), 3, 8), probs = add1(b, TV_OP_SOFTMAX, x, NULL);
+    uint32_t sum = add1(b, TV_OP_REDUCE_SUM, add2(b, TV_OP_MUL, probs, x), NULL);
+    uint32_t y = add2(b, TV_OP_SUB, add2(b, TV_OP_MUL, x, sum), constant(b, "row", 1, 8));
+    return reshape(b, y, 1, COLUMNS);
+}
+
+static uint32_t norms(tv_graph_builder *b)
+{
+    uint32_t x = reshape(b, input(b, "x", COLUMNS), 3, 8), gains = constant(b, "gains", 1, 8);
+    uint32_t bias = constant(b, "bias", 1, COLUMNS), whole = constant(b, "whole", 1, COLUMNS);
+    uint32_t y =
+        tv_graph_add(b, TV_OP_RMS_NORMALIZATION, "rms", (uint32_t[]){x, gains}, 2, &(tv_graph_attrs){.epsilon = 1e-5f});
+    uint32_t z = input(b, "z", COLUMNS);
+    z = tv_graph_add(b, TV_OP_LAYER_NORMALIZATION, "layer", (uint32_t[]){z, whole, bias}, 3,
+                     &(tv_graph_attrs){.epsilon = 1e-5f});
+    return tv_graph_add2(b, TV_OP_CONCAT, "norms", reshape(b, y, 1, COLUMNS), z);
+}
+
+static uint32_t slices(tv_graph_builder *b)
+{
+    uint32_t x = input(b, "x", COLUMNS), y = input(b, "y", 16);
+    return tv_graph_add(b, TV_OP_CONCAT, "slices",
+                        (uint32_t[]){slice(b, x, 8, 24), y, slice(b, x, 0, 8), slice(b, y, 8, 16)}, 4, NULL);
+}
+
+/* Parts of each of several vectors. */
+static uint32_t inner_slices(tv_graph_builder *b)
+{
+    uint32_t x = reshape(b, input(b, "x", COLUMNS), 3, 8), y = slice(b, x, 2, 6), z = slice(b, x, 4, 8);
+    return reshape(b, tv_graph_add2(b, TV_OP_CONCAT, "inner", y, add2(b, TV_OP_MUL, z, z)), 1, COLUMNS);
+}
+
+static uint32_t products_of_values(tv_graph_builder *b)
+{
+    uint32_t x = reshape(b, input(b, "x", COLUMNS), 3, 8), y = reshape(b, input(b, "y", 32), 8, 4);
+    return reshape(b, tv_graph_add2(b, TV_OP_MATMUL, "product", x, y), 1, 12);
+}
+
+static uint32_t rotations(tv_graph_builder *b)
+{
+    tv_graph_attrs attrs = {.heads = 3, .theta = 100, .frequency_scale = 0.5f, .rotary_dim = 4};
+    uint32_t x =
+        tv_graph_add(b, TV_OP_ROTARY_EMBEDDING, "half", (uint32_t[]){input(b, "x", COLUMNS), TV_NO_VALUE}, 2, &attrs);
+    attrs.interleaved = true;
+    attrs.rotary_dim = 8;
+    uint32_t exponents = constant(b, "factors", 1, 4);
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(tv_graph_matrix(b->graph, exponents)->values[i] != 0);
+    return tv_graph_add(b, TV_OP_ROTARY_EMBEDDING, "whole", (uint32_t[]){x, exponents}, 2, &attrs);
+}
+
+/* Only the host can: twice, with an operation of the machine between. */
+static uint32_t transposed(tv_graph_builder *b)
+{
+    uint32_t x = reshape(b, input(b, "x", COLUMNS), 3, 8), y = add1(b, TV_OP_TRANSPOSE, x, NULL);
+    uint32_t z = add1(b, TV_OP_TRANSPOSE, add1(b, TV_OP_TANH, y, NULL), NULL);
+    return add2(b, TV_OP_ADD, reshape(b, add2(b, TV_OP_MUL, x, z), 1, COLUMNS), reshape(b, y, 1, COLUMNS));
+}
+
+/* ---- Graphs with products, which are rounded ---- */
+
+static uint32_t linear(tv_graph_builder *b, const char *name, uint32_t x, uint32_t rows, bool bias)
+{
+    char bias_name[32];
+    snprintf(bias_name, sizeof bias_name, "%s_bias", name);
+    char weight_name[32];
+    snprintf(weight_name, sizeof weight_name, "%s_weight", name);
+    uint32_t w = constant(b, weight_name, rows, tv_graph_columns(b->graph, x));
+    return tv_graph_add(b, TV_OP_GEMM, name, (uint32_t[]){x, w, bias ? constant(b, bias_name, 1, rows) : TV_NO_VALUE},
+                        3, NULL);
+}
+
+/* A value that products and others read; each activation of a product. */
+static uint32_t products(tv_graph_builder *b)
+{
+    static const tv_graph_op list[] = {TV_OP_RELU, TV_OP_SIGMOID, TV_OP_TANH, TV_OP_SWISH, TV_OP_GELU};
+    uint32_t x = input(b, "x", 32), sum = x;
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "p%zu", i);
+        sum = add2(b, TV_OP_ADD, sum, add1(b, list[i], linear(b, name, x, 32, i % 2), NULL));
+    }
+    return sum;
+}
+
+/* Vectors that are multiplied one by one. */
+static uint32_t products_of_vectors(tv_graph_builder *b)
+{
+    uint32_t x = reshape(b, input(b, "x", 32), 4, 8);
+    return reshape(b, add2(b, TV_OP_ADD, linear(b, "each", x, 8, true), x), 1, 32);
+}
+
+/* A streamed classifier: what follows it is applied tile by tile. */
+static uint32_t classifier(tv_graph_builder *b)
+{
+    uint32_t x = input(b, "x", 32);
+    b->block = TV_BLOCK_OUTPUT;
+    uint32_t y = add2(b, TV_OP_MUL, linear(b, "classifier", x, 2 * COLUMNS, true), scalar(b, 0.3f));
+    y = add1(b, TV_OP_TANH, add2(b, TV_OP_ADD, y, constant(b, "row", 1, 2 * COLUMNS)), NULL);
+    return add2(b, TV_OP_DIV, add2(b, TV_OP_SUB, scalar(b, 1), y), scalar(b, 0.25f));
+}
+
+/* ---- Comparison ---- */
+
+typedef struct graph_case {
+    const char *name;
+    uint32_t (*build)(tv_graph_builder *b);
+    float tolerance; /* of the largest result */
+    bool batches;    /* several tokens at once */
+    bool needs_host;
+} graph_case;
+
+static const graph_case cases[] = {
+    {"equal operands", equal_operands, 1e-5f, true, false},
+    {"constants", constants, 1e-5f, true, false},
+    {"functions", functions, 1e-5f, true, false},
+    {"columns", columns, 1e-5f, true, false},
+    {"elements", elements, 1e-5f, true, false},
+    {"vectors", vectors, 1e-5f, true, false},
+    {"norms", norms, 1e-5f, false, false},
+    {"slices", slices, 1e-5f, true, false},
+    {"inner slices", inner_slices, 1e-5f, true, false},
+    {"products of values", products_of_values, 1e-5f, false, false},
+    {"rotations", rotations, 1e-5f, true, false},
+    {"transposed", transposed, 1e-5f, true, true},
+    {"products", products, 0.03f, true, false},
+    {"products of vectors", products_of_vectors, 0.03f, true, false},
+    {"classifier", classifier, 0.03f, true, false},
+};
+
+static tv_graph *build_graph(const graph_case *c, bool output_block)
+{
+    tv_graph_builder b;
+    tv_graph *graph;
+    tv_graph_begin(&b, 0, TOKENS, NULL);
+    b.block = output_block ? TV_BLOCK_OUTPUT : TV_BLOCK_INPUT;
+    uint32_t result = c->build(&b);
+    if (tv_graph_finish(&b, result, &graph) != TV_OK || tv_graph_fuse(graph, NULL) != TV_OK)
+        fail_msg("%s: no graph", c->name);
+    return graph;
+}
+
+static const int32_t sample[TOKENS] = {3, 17, 39, 0, 5, 21, 8, 33, 12, 1, 28};
+
+static tv_backend_options options_of(const tv_config *config, bool host_ops)
+{
+    return (tv_backend_options){.config = config,
+                                .context = TOKENS,
+                                .threads = 1,
+                                .mode = TV_MODE_FULL,
+                                .allow_host_ops = host_ops,
+                                .weight_bits = 8,
+                                .sample = sample,
+                                .sample_count = TOKENS};
+}
+
+static void compare(const graph_case *c, const float *expected, const float *got, size_t count, const char *what)
+{
+    float max = 0;
+    for (size_t i = 0; i < count; i++)
+        max = fmaxf(max, fabsf(expected[i]));
+    for (size_t i = 0; i < count; i++)
+        if (!(fabsf(expected[i] - got[i]) <= c->tolerance * max))
+            fail_msg("%s, %s: element %zu is %g, expected %g", c->name, what, i, (double)got[i], (double)expected[i]);
+}
+
+static void check_hazards(const graph_case *c, void *state)
+{
+    tv_check_counts counts = {0};
+    unit_log log = {0};
+    const tv_diag_sink sink = unit_sink(&log);
+    assert_int_equal(tv_machine_hazards(tv_backend_cmdq.machine(state), TV_ERROR, &sink, &counts), TV_OK);
+    if (counts.errors)
+        fail_msg("%s: %s", c->name, log.at[0].message);
+}
+
+/* All tokens in one step, of each token the logits or of the last one; then token by token. */
+static void run_case(const graph_case *c, const tv_config *config, bool output_block)
+{
+    tv_graph *graph = build_graph(c, output_block);
+    size_t width = tv_graph_vocabulary(graph);
+    float *expected = calloc(TOKENS * width, sizeof *expected), *got = calloc(TOKENS * width, sizeof *got);
+    void *host, *state;
+    tv_backend_options options = options_of(config, true);
+    const tv_host_op *list;
+    assert_true(expected && got);
+    assert_int_equal(tv_backend_host.create(graph, &(tv_backend_options){.context = TOKENS, .threads = 1}, NULL, &host),
+                     TV_OK);
+    assert_int_equal(tv_backend_host.step(host, sample, TOKENS, 0, false, expected, NULL), TV_OK);
+    if (tv_backend_cmdq.create(graph, &options, NULL, &state) != TV_OK)
+        fail_msg("%s: not lowered", c->name);
+    if (!output_block && (((cmdq_lowering *)state)->plans[1].rows > 1) != c->batches)
+        fail_msg("%s: steps of %u tokens", c->name, ((cmdq_lowering *)state)->plans[1].rows);
+    assert_int_equal(tv_backend_cmdq.step(state, sample, TOKENS, 0, false, got, NULL), TV_OK);
+    compare(c, expected, got, TOKENS * width, "all tokens");
+    check_hazards(c, state);
+    assert_int_equal(tv_backend_cmdq.step(state, sample, TOKENS, 0, true, got, NULL), TV_OK);
+    compare(c, expected + (TOKENS - 1) * width, got, width, "the last token");
+    for (uint32_t i = 0; i < TOKENS; i++)
+        assert_int_equal(tv_backend_cmdq.step(state, sample + i, 1, i, false, got + i * width, NULL), TV_OK);
+    compare(c, expected, got, TOKENS * width, "single tokens");
+    check_hazards(c, state);
+    unsigned host_ops = tv_backend_cmdq.host_ops(state, &list);
+    assert_int_equal(host_ops, c->needs_host);
+    if (c->needs_host)
+        assert_string_equal(list[0].name, "Transpose");
+    tv_backend_cmdq.destroy(state);
+    tv_backend_host.destroy(host);
+    tv_graph_free(graph);
+    free(expected);
+    free(got);
+}
+
+static void graphs_give_the_results_of_the_host(void **state)
+{
+    (void)state;
+    tv_config *config;
+    assert_int_equal(tv_config_new("cmdq", NULL, &config), TV_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (unsigned output = 0; output < 2; output++)
+            run_case(&cases[i], config, output);
+    tv_config_free(config);
+}
+
+static void nodes_for_the_host_are_rejected_unless_it_is_allowed(void **state)
+{
+    (void)state;
+    tv_config *config;
+    assert_int_equal(tv_config_new("cmdq", NULL, &config), TV_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tv_graph *graph = build_graph(&cases[i], false);
+        tv_backend_options options = options_of(config, false);
+        void *lowering = NULL;
+        tv_status status = tv_backend_cmdq.create(graph, &options, NULL, &lowering);
+        assert_int_equal(status, cases[i].needs_host ? TV_ERR_INPUT : TV_OK);
+        if (status == TV_OK)
+            tv_backend_cmdq.destroy(lowering);
+        tv_graph_free(graph);
+    }
+    tv_config_free(config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(graphs_give_the_results_of_the_host),
+        cmocka_unit_test(nodes_for_the_host_are_rejected_unless_it_is_allowed),
+    };
+    fill_values();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
