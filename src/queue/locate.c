@@ -82,6 +82,14 @@ tv_source_loc cmdq_member_loc(const tv_program *program, uint32_t entry, tv_line
     return loc;
 }
 
+tv_source_loc cmdq_finding_loc(const tv_program *program, uint32_t entry, tv_line_cursor *cursor, const char *name)
+{
+    tv_source_loc loc = tv_program_source_loc(program, entry), member = cmdq_member_loc(program, entry, cursor, name);
+    if (member.line == loc.line)
+        member = cmdq_member_loc(program, entry, cursor, "opcode");
+    return member.line == loc.line ? loc : member;
+}
+
 tv_line_cursor cmdq_line_cursor(const tv_program *program)
 {
     return tv_line_cursor_at_start(program->input.data, program->input.size);

@@ -143,6 +143,10 @@ double cmdq_real(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field)
 tv_source_loc cmdq_member_loc(const tv_program *program, uint32_t entry, tv_line_cursor *cursor, const char *name);
 tv_line_cursor cmdq_line_cursor(const tv_program *program);
 
+/* The location of a finding about an entry. Of an entry of one line it is the entry's own, otherwise that of member
+ * `name`, or of its opcode if it has no such member. */
+tv_source_loc cmdq_finding_loc(const tv_program *program, uint32_t entry, tv_line_cursor *cursor, const char *name);
+
 /* The descriptor that the kv_range_desc of an entry names, or NULL. */
 const cmdq_kv_range *cmdq_named_range(const cmdq_queue *queue, uint32_t entry);
 

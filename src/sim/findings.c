@@ -15,6 +15,8 @@ void tv_findings_report(tv_findings *findings, tv_severity severity, unsigned co
     if (findings->found[code]++ >= TV_FINDINGS_MAX)
         return;
     tv_source_loc loc = tv_program_source_loc(findings->program, index);
+    if (findings->locate)
+        findings->locate(findings, code, &loc);
     va_list args;
     va_start(args, format);
     tv_vreport(findings->sink, severity, &findings->codes[code], &loc, hint, format, args);

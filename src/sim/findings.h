@@ -5,12 +5,14 @@
 #define TV_SIM_FINDINGS_H
 
 #include "base/buf.h"
+#include "base/source_lines.h"
 #include "program/program.h"
 #include "trivet/machine.h"
 
 enum { TV_FINDINGS_MAX = 100, TV_FINDING_CODES_MAX = 64 };
 
-/* Members up to `counts` are set by the caller, the others are zero at first. */
+/* The caller sets the members up to `counts`, and `locate` and `text` where it has them; the others are zero at first.
+ */
 typedef struct tv_findings {
     const tv_program *program;
     const tv_diag_sink *sink;
@@ -18,6 +20,10 @@ typedef struct tv_findings {
     tv_check_counts *counts;
     uint64_t found[TV_FINDING_CODES_MAX]; /* by index of the code */
     bool out_of_memory;                   /* a text could not be formatted; no findings are reported any more */
+
+    /* Refines the location of an instruction; may be NULL. `text` is for it: a position in the program's file. */
+    void (*locate)(struct tv_findings *findings, unsigned code, tv_source_loc *loc);
+    tv_line_cursor text;
 } tv_findings;
 
 /* A finding of code `code` at instruction `index`. `hint` may be NULL. Notes are not counted. */

@@ -370,6 +370,12 @@ def source_lines(t):
     shown("a finding", queue(text), text + ",", "^")
     shown("a hazard of a run", queue(entry(LOAD, dma_id=0), entry(LOAD, dma_id=1)),
           entry(LOAD, dma_id=1) + ",", "^", command=["run", "-D", "dma.count=2"])
+    lines = json.dumps(dict(LOAD, dma_id=1, deps_before=[]), indent=2)
+    shown("a finding in an entry of several lines", queue(lines.replace("\"dma_id\": 1", "\"dma_id\": 0")), '  "opcode": "DMA_LOAD_TILE",', "  ^~~~~~~~")
+    shown("a hazard in an entry of several lines", queue(entry(LOAD, dma_id=0), lines), '  "deps_before": []', "  ^~~~~~~~~~~~~",
+          command=["run", "-D", "dma.count=2"])
+    shown("a hazard of an entry of several lines without dependencies", queue(entry(LOAD, dma_id=0), lines.replace(',\n  "deps_before": []', "")),
+          '  "opcode": "DMA_LOAD_TILE",', "  ^~~~~~~~", command=["run", "-D", "dma.count=2"])
     shown("the metadata", queue(NOP, meta='"metadata": {"version": "1.2",\n  "outputs": [{"name": 1, "bytes": 4}]}'),
           '  "outputs": [{"name": 1, "bytes": 4}]}, "cmdq": [', " " * 26 + "^~~~~~~")
     shown("JSON", '{"cmdq": [\n\t{"opcode": NaN}]}', '\t{"opcode": NaN}]}', "\t" + " " * 11 + "^~~")

@@ -26,6 +26,22 @@ typedef struct checker {
     bank_loads *banks;
 } checker;
 
+static void locate_finding(tv_findings *findings, unsigned code, tv_source_loc *loc)
+{
+    *loc = cmdq_finding_loc(findings->program, (uint32_t)loc->index, &findings->text,
+                            code == CMDQ_CODE_HAZARD ? "deps_before" : "opcode");
+}
+
+static tv_findings new_findings(const tv_program *program, const tv_diag_sink *sink, tv_check_counts *counts)
+{
+    return (tv_findings){.program = program,
+                         .sink = sink,
+                         .codes = cmdq_codes,
+                         .counts = counts,
+                         .locate = locate_finding,
+                         .text = cmdq_line_cursor(program)};
+}
+
 static void report_unused(checker *c, const spm_load *l)
 {
     tv_findings_report(&c->findings, TV_WARNING, CMDQ_CODE_UNUSED_LOAD, l->entry, NULL, "nothing reads what %s loads",
@@ -88,7 +104,7 @@ static void check_loads(checker *c, const cmdq_params *params, const cmdq_plan *
 tv_status cmdq_hazards(const void *state, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts)
 {
     const cmdq_machine *m = state;
-    tv_findings findings = {.program = m->program, .sink = sink, .codes = cmdq_codes, .counts = counts};
+    tv_findings findings = new_findings(m->program, sink, counts);
     uint64_t found = cmdq_find_hazards(m->program, &m->params, &m->plan, CMDQ_WINDOW_MAX, severity, &findings);
     return found != UINT64_MAX ? tv_findings_finish(&findings) : tv_fail_memory(sink);
 }
@@ -96,7 +112,7 @@ tv_status cmdq_hazards(const void *state, tv_severity severity, const tv_diag_si
 tv_status cmdq_dataflow(const void *state, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts)
 {
     const cmdq_machine *m = state;
-    tv_findings findings = {.program = m->program, .sink = sink, .codes = cmdq_codes, .counts = counts};
+    tv_findings findings = new_findings(m->program, sink, counts);
     if (m->mode == TV_MODE_TIMING) /* no data */
         return TV_OK;
     bool complete = cmdq_check_dataflow(m->program, &m->params, &m->plan, severity, &findings);
@@ -108,9 +124,7 @@ tv_status cmdq_check(const tv_program *program, const tv_config *config, const t
 {
     cmdq_params params;
     cmdq_plan plan;
-    checker c = {.program = program,
-                 .queue = cmdq_queue_of(program),
-                 .findings = {.program = program, .sink = sink, .codes = cmdq_codes, .counts = counts}};
+    checker c = {.program = program, .queue = cmdq_queue_of(program), .findings = new_findings(program, sink, counts)};
     cmdq_params_init(&params, config);
     tv_status status = cmdq_plan_init(program, &params, sink, &counts->errors, &plan);
     if (status != TV_OK)

@@ -136,7 +136,8 @@ static tv_status order_entries(const tv_program *program, const tv_diag_sink *si
         return TV_OK;
     if (blocked == UINT32_MAX)
         return tv_fail_memory(sink);
-    tv_source_loc loc = tv_program_source_loc(program, blocked);
+    tv_line_cursor cursor = cmdq_line_cursor(program);
+    tv_source_loc loc = cmdq_finding_loc(program, blocked, &cursor, "deps_before");
     tv_buf cycle = {0};
     cmdq_print_cycle(q, &plan->graph, plan->count, plan->engine, blocked, &cycle);
     const char *text = tv_buf_cstr_or_null(&cycle);
