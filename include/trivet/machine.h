@@ -235,8 +235,8 @@ TV_API uint64_t tv_machine_nth_index(const tv_machine *machine, uint64_t n);
 typedef struct tv_state_value {
     const char *group; /* "registers", "queues", "streams", "hazards", "pending" */
     const char *name;  /* "e_max" */
-    const char *text;
-    const char *doc; /* or NULL */
+    const char *text;  /* NULL: out of memory */
+    const char *doc;   /* or NULL */
 } tv_state_value;
 
 /* State value `i`. Returns 0 past the last. The strings are valid until the next call for this machine. */

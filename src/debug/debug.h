@@ -132,8 +132,9 @@ bool tv_debug_path_has_suffix(const char *path, const char *file);
 /* A regular file that can be read: no directory, no device. */
 bool tv_debug_is_readable_file(const char *path);
 
-/* Appends the contents of a source file. Returns false if it cannot be read or is too large. */
-bool tv_debug_read_source(const char *file, tv_buf *out);
+/* Appends the contents of a source file. TV_ERR_INPUT or TV_ERR_IO: it cannot be read or is too large; TV_ERR_MEMORY.
+ * Reports nothing. */
+tv_status tv_debug_read_source(const char *file, tv_buf *out);
 
 /* ---- print.c ---- */
 

@@ -227,15 +227,16 @@ bool tv_debug_is_readable_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0;
 }
 
-bool tv_debug_read_source(const char *file, tv_buf *out)
+tv_status tv_debug_read_source(const char *file, tv_buf *out)
 {
     enum { SOURCE_MAX = 16 << 20 };
     tv_input input;
-    if (!tv_debug_is_readable_file(file) || tv_input_open(file, NULL, &input) != TV_OK)
-        return false;
+    if (!tv_debug_is_readable_file(file))
+        return TV_ERR_INPUT;
+    TV_TRY(tv_input_open(file, NULL, &input));
     bool fits = input.size <= SOURCE_MAX;
     if (fits)
         tv_buf_append(out, input.data, input.size);
     tv_input_close(&input);
-    return fits && !out->failed;
+    return out->failed ? TV_ERR_MEMORY : fits ? TV_OK : TV_ERR_INPUT;
 }

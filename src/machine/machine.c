@@ -269,10 +269,11 @@ uint64_t tv_machine_nth_index(const tv_machine *machine, uint64_t n)
 int tv_machine_state_at(tv_machine *machine, unsigned i, tv_state_value *out)
 {
     machine->text.len = 0;
+    machine->text.failed = false;
     *out = (tv_state_value){0};
     if (!machine->target->state_at(machine->state, i, &machine->text, out))
         return 0;
-    out->text = tv_buf_cstr(&machine->text);
+    out->text = tv_buf_cstr_or_null(&machine->text);
     return 1;
 }
 

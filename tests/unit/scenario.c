@@ -89,7 +89,7 @@ static const char *find_problem(const scenario *c, failure_kind kind, const scen
 {
     if (status == c->expected && s->digest == sound->digest)
         return NULL;
-    if (status == c->expected && !(kind == FAILURE_MEMORY ? c->shows_texts : c->reads_sources))
+    if (status == c->expected && !(kind == FAILURE_FILE && c->reads_sources))
         return "the results differ";
     if (status == c->expected)
         return NULL;

@@ -21,7 +21,6 @@ typedef struct scenario {
     tv_status (*run)(scene *s);
     tv_status expected;
     bool reads_sources; /* for display: goes on without them */
-    bool shows_texts;   /* of states and source lines, without those that do not fit into memory */
 } scenario;
 
 /* Returns from the calling function when `call` is not TV_OK. */

@@ -179,8 +179,8 @@ static tv_status serve_cmdq(scene *s)
 }
 
 static const scenario scenarios[] = {
-    {"debug_pccx", debug_pccx, TV_OK, true, true},
-    {"debug_cmdq", debug_cmdq, TV_OK, true, true},
+    {"debug_pccx", debug_pccx, TV_OK, true},
+    {"debug_cmdq", debug_cmdq, TV_OK, true},
     {"serve_pccx", serve_pccx, TV_OK, true},
     {"serve_cmdq", serve_cmdq, TV_OK, true},
 };

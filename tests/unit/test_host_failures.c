@@ -295,7 +295,7 @@ static tv_status report_cmdq(scene *s)
 
 static tv_status write_schema(scene *s)
 {
-    static char text[1 << 17];
+    static char text[1 << 19];
     tv_codec *codec;
     FILE *out = fmemopen(text, sizeof text, "w");
     tv_json_writer *writer = NULL;

@@ -152,6 +152,8 @@ static tv_status read_address(parser *p, const char *word, debug_value *out)
 static tv_status read_state(parser *p, const tv_state_value *state, debug_value *out)
 {
     char *end;
+    if (!state->text)
+        return tv_fail_memory(p->call->sink);
     double real = strtod(state->text, &end);
     if (end == state->text || (*end && *end != ' '))
         return tv_debug_fail_argument(p->call, "`print` shows it", "'%s' is not one number", state->name);

@@ -73,14 +73,13 @@ static void write_parameter(debug_call *call, tv_sv key, tv_sv value, const tv_p
 }
 
 /* Explains "NAME key=value key=value". */
-static void explain_entry(debug_call *call, const char *text)
+static tv_status explain_entry(debug_call *call, const char *text)
 {
     tv_codec *codec;
     tv_insn_info info;
     tv_parameter_info p;
     unsigned insn = 0;
-    if (tv_codec_new_for(tv_machine_get_target(call->d->machine)->isa, NULL, &codec) != TV_OK)
-        return;
+    TV_TRY(tv_codec_new_for(tv_machine_get_target(call->d->machine)->isa, call->sink, &codec));
     size_t n = strcspn(text, " ");
     while (tv_codec_insn_at(codec, insn, &info) && !tv_sv_is((tv_sv){text, n}, info.id))
         insn++;
@@ -98,6 +97,7 @@ static void explain_entry(debug_call *call, const char *text)
     }
     tv_json_end_array(call->json);
     tv_codec_free(codec);
+    return TV_OK;
 }
 
 /* ---- explain: accesses ---- */
@@ -153,7 +153,7 @@ tv_status tv_debug_verb_explain(debug_call *call)
     if (d->codec)
         explain_word(call, tv_program_word(d->programs[d->program], index));
     else
-        explain_entry(call, location.text);
+        TV_TRY(explain_entry(call, location.text));
     if (index != here.index || here.end)
         return TV_OK;
     access_list list = {call, 0};

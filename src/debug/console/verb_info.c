@@ -12,6 +12,7 @@ static tv_status write_state(debug_call *call, const char *group)
     tv_state_value v;
     const char *name = call->count > 1 ? call->args[1] : NULL;
     unsigned count = 0;
+    bool complete = true;
     for (unsigned i = 0; tv_machine_state_at(call->d->machine, i, &v); i++)
         count += strcmp(v.group, group) == 0 && (!name || strcmp(name, v.name) == 0);
     if (!count && name)
@@ -23,7 +24,8 @@ static tv_status write_state(debug_call *call, const char *group)
     for (unsigned i = 0; tv_machine_state_at(call->d->machine, i, &v); i++) {
         if (strcmp(v.group, group) != 0 || (name && strcmp(name, v.name) != 0))
             continue;
-        tv_buf_printf(call->text, "%-14s %s\n", v.name, v.text);
+        complete &= v.text != NULL;
+        tv_buf_printf(call->text, "%-14s %s\n", v.name, v.text ? v.text : "");
         tv_json_begin_object(call->json);
         tv_json_string_member(call->json, "name", v.name);
         tv_json_string_member(call->json, "text", v.text);
@@ -31,7 +33,7 @@ static tv_status write_state(debug_call *call, const char *group)
         tv_json_end_object(call->json);
     }
     tv_json_end_array(call->json);
-    return TV_OK;
+    return complete ? TV_OK : tv_fail_memory(call->sink);
 }
 
 static void write_engine(debug_call *call, const tv_stats *s, const tv_engine_stats *engine)

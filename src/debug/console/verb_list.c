@@ -81,7 +81,13 @@ static tv_status show_lines(debug_call *call, const char *file, uint64_t from, u
 {
     enum { SHOWN = 11, LINE_MAX_BYTES = 500 };
     tv_buf text = {0};
-    if (!tv_debug_read_source(file, &text)) {
+    tv_status status = tv_debug_read_source(file, &text);
+    const char *source = status == TV_OK ? tv_buf_cstr_or_null(&text) : "";
+    if (status == TV_ERR_MEMORY || !source) {
+        tv_buf_fini(&text);
+        return tv_fail_memory(call->sink);
+    }
+    if (status != TV_OK) {
         tv_buf_fini(&text);
         return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_LOCATION),
                        "start the debugger in the directory of the sources; `disas` shows the instructions",
@@ -94,7 +100,7 @@ static tv_status show_lines(debug_call *call, const char *file, uint64_t from, u
     size_t length;
     const char *line;
     uint64_t i = from;
-    for (; i < from + SHOWN && (line = find_line_text(tv_buf_cstr(&text), i, &length)); i++) {
+    for (; i < from + SHOWN && (line = find_line_text(source, i, &length)); i++) {
         char copy[LINE_MAX_BYTES + 1];
         snprintf(copy, sizeof copy, "%.*s", length < LINE_MAX_BYTES ? (int)length : LINE_MAX_BYTES, line);
         for (char *p = copy; *p; p++) /* no control sequences for the terminal */

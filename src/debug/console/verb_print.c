@@ -13,12 +13,15 @@ static void print_integer(debug_call *call, const char *name, int64_t value, con
                   *kind ? " (" : "", kind, *kind ? ")" : "");
 }
 
-static void print_state(debug_call *call, const tv_state_value *state)
+static tv_status print_state(debug_call *call, const tv_state_value *state)
 {
+    if (!state->text)
+        return tv_fail_memory(call->sink);
     tv_buf_printf(call->text, "%-14s %s\n", state->name, state->text);
     tv_json_string_member(call->json, "name", state->name);
     tv_json_string_member(call->json, "state", state->text);
     tv_json_string_member(call->json, "doc", state->doc);
+    return TV_OK;
 }
 
 /* Elements at an address with a type or a length: as `x` shows them. */
@@ -54,7 +57,7 @@ static bool print_name(debug_call *call, const char *word, tv_status *status)
         print_integer(call, symbol.name, (int64_t)symbol.value, kinds[symbol.kind]);
         tv_json_unsigned_member(call->json, "value", symbol.value);
     } else if (tv_debug_find_state(d, word, &state)) {
-        print_state(call, &state);
+        *status = print_state(call, &state);
     } else if (find_range(d, word, &r) || tv_debug_find_register(d, word, &r)) {
         *status = tv_debug_show_range(call, &r);
     } else {

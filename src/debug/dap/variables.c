@@ -101,7 +101,7 @@ static void write_group(dap *s, const char *group, tv_json_writer *w)
     tv_state_value v;
     for (unsigned i = 0; tv_machine_state_at(tv_debug_machine(s->debug), i, &v); i++)
         if (strcmp(v.group, group) == 0)
-            write_variable(w, v.name, v.text, 0);
+            write_variable(w, v.name, v.text ? v.text : "out of memory", 0);
 }
 
 static void write_engines(dap *s, tv_json_writer *w)

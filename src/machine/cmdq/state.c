@@ -82,6 +82,7 @@ static void print_waits(const cmdq_machine *m, uint32_t entry, tv_buf *text)
     cmdq_ids ids = cmdq_entry_list(q, e, CMDQ_DEPS_BEFORE);
     unsigned listed = 0;
     uint8_t *done = executed_set(m);
+    text->failed |= !done && m->plan.order;
     for (uint32_t i = 0; i < ids.count; i++) {
         if (is_executed(m, done, ids.at[i]) || listed++ >= LISTED_MAX)
             continue;
