@@ -98,6 +98,31 @@ TV_API tv_status tv_llm_generate(tv_llm_session *session, const char *prompt, ui
                                  int (*text)(void *user, const char *bytes, size_t size), void *user,
                                  const tv_diag_sink *sink);
 
+/* The name of the chat template `requested`, which may be NULL: then that of the template in the file of the model,
+ * which is recognized by its text. Static string. TV_ERR_INPUT: it is not one of those that are known, which the hint
+ * lists, or the file has none; TV_ERR_MEMORY. Then `name` is unspecified. */
+TV_API tv_status tv_llm_chat_template(const tv_llm *llm, const char *requested, const char **name,
+                                      const tv_diag_sink *sink);
+
+/* A message to the model. */
+typedef struct tv_llm_message {
+    size_t size;               /* sizeof(tv_llm_message) */
+    const char *text;          /* of the user */
+    const char *system;        /* instructions before the first message; NULL: none. Later messages do not use it */
+    const char *chat_template; /* name of a known template; NULL: that of the file */
+    uint32_t count;            /* tokens of the answer at most */
+} tv_llm_message;
+
+/* Runs `message` in the chat template, then generates the answer with `sampling`, as far as the context has room, up to
+ * a token that ends a turn. Special tokens in its text are recognized. `text`, which may be NULL, receives `user`
+ * and the bytes of the answer as they are generated; a non-zero result ends the answer. `user` may be NULL. Further
+ * calls continue the conversation; what was run stays in the KV cache. TV_ERR_INPUT: the template is not known, the
+ * turn does not fit the context, or the session is timing_only; TV_FAULT: the machine faulted; TV_ERR_IO;
+ * TV_ERR_MEMORY. */
+TV_API tv_status tv_llm_answer(tv_llm_session *session, const tv_llm_message *message, const tv_llm_sampling *sampling,
+                               int (*text)(void *user, const char *bytes, size_t size), void *user,
+                               const tv_diag_sink *sink);
+
 /* Times a prompt of `prompt` tokens and `count` tokens after it; the token values do not matter. For sessions with
  * timing_only. The cycles are in the summary. TV_ERR_INPUT: the tokens do not fit the context; TV_FAULT: the machine
  * faulted; TV_ERR_MEMORY. */

@@ -6,7 +6,15 @@
 static const cli_option options[] = {
     {"target", 't', "TARGET", "a machine, host, or all (default host)", "MODEL_TARGET"},
     {"prompt", 'p', "TEXT", "start of the text", NULL},
-    {"tokens", 'n', "N", "tokens to generate after the prompt, or to evaluate (default 128)", NULL},
+    {"chat", 0, NULL,
+     "a conversation in the chat template of the model: -p is a message; without -p each line of standard input is one",
+     NULL},
+    {"system", 0, "TEXT", "system message of --chat", NULL},
+    {"chat-template", 0, "NAME", "template of --chat, instead of that of the file",
+     "chatml phi4 llama2 llama2-sys llama2-sys-bos llama2-sys-strip llama2-sys-strip-bos mistral-v1 mistral-v3 "
+     "mistral-v3-tekken mistral-v7 phi3 falcon3 zephyr gemma llama3 llama4 chatglm4 glmedge command-r openchat vicuna "
+     "vicuna-orca deepseek deepseek2 deepseek3 exaone3 granite"},
+    {"tokens", 'n', "N", "tokens to generate after the prompt or message, or to evaluate (default 128)", NULL},
     {"temperature", 0, "X", "sampling temperature; 0 takes the most probable token (default 0.8)", NULL},
     {"top-p", 0, "X",
      "nucleus sampling: choose among the most probable tokens with this total probability (default 0.9)", NULL},
@@ -127,7 +135,11 @@ static int run_model(llm_job *j)
 {
     llm_outcome list[TARGETS_MAX];
     unsigned count = 0;
+    const char *name;
     j->streaming = !j->c->json;
+    if (cli_has(j->c, "chat") &&
+        tv_llm_chat_template(j->llm, cli_value(j->c, "chat-template"), &name, &j->c->sink) != TV_OK)
+        return CLI_INVALID;
     tv_status status = run_targets(j, list, &count);
     if (!j->c->json && count)
         llm_report_print(j->c, list, count);

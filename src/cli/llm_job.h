@@ -37,4 +37,14 @@ bool llm_warn_full_context(llm_job *j, const tv_llm_summary *s);
 
 bool llm_is_interrupted(void); /* by Ctrl-C */
 
+/* A callback of generated text, with the job as `user`; nonzero ends the generation. */
+int llm_print_text(void *user, const char *bytes, size_t size);
+
+void llm_flush_text(llm_job *j); /* prints what is left of an incomplete character */
+
+/* ---- llm_chat.c ---- */
+
+/* Runs the conversation of --chat: the message of -p, or one of each line of standard input. */
+tv_status llm_run_conversation(llm_job *j, tv_llm_session *session, llm_outcome *out);
+
 #endif

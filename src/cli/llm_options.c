@@ -72,11 +72,16 @@ static int check_options(cli *c)
 {
     static const char *const exclusive[][2] = {
         {"timing-only", "verify"}, {"timing-only", "eval"},   {"verify", "eval"}, {"host-ops", "eval"},
-        {"host-ops", "verify"},    {"timing-only", "prompt"}, {"eval", "prompt"}};
+        {"host-ops", "verify"},    {"timing-only", "prompt"}, {"eval", "prompt"}, {"chat", "timing-only"},
+        {"chat", "verify"},        {"chat", "eval"}};
+    static const char *const of_chat[] = {"system", "chat-template"};
     for (size_t i = 0; i < CLI_COUNTOF(exclusive); i++)
         if (cli_has(c, exclusive[i][0]) && cli_has(c, exclusive[i][1]))
             return cli_error(c, CLI_E_CONFLICT, "omit one of them", "--%s and --%s are mutually exclusive",
                              exclusive[i][0], exclusive[i][1]);
+    for (size_t i = 0; i < CLI_COUNTOF(of_chat); i++)
+        if (cli_has(c, of_chat[i]) && !cli_has(c, "chat"))
+            return cli_error(c, CLI_E_CONFLICT, "add --chat", "--%s is an option of --chat", of_chat[i]);
     if (has_run_outputs(c) && (cli_has(c, "eval") || cli_has(c, "verify")))
         return cli_error(c, CLI_E_CONFLICT, "generate text, or use --timing-only",
                          "--eval and --verify write no trace and no report");
@@ -96,6 +101,9 @@ int llm_parse_options(llm_job *j)
         return cli_error(j->c, CLI_E_VALUE,
                          strcmp(invalid, "tokens") == 0 ? "1 to 4294967295" : "`trivet llm --help` lists the options",
                          "--%s cannot be '%s'", invalid, cli_value(j->c, invalid));
+    if (cli_has(j->c, "chat") && !cli_has(j->c, "prompt") && llm_is_all_targets(j))
+        return cli_error(j->c, CLI_E_CONFLICT, "give -t with one target, or a message with -p",
+                         "a conversation from standard input has one target");
     int result = check_options(j->c);
     if (result != CLI_OK)
         return result;

@@ -95,8 +95,8 @@ void llm_report_print(const cli *c, const llm_outcome *list, unsigned count)
     } else if (cli_has(c, "eval")) {
         print_evaluated(list, count);
     } else if (!c->quiet && count) {
-        if (!cli_has(c, "timing-only")) /* the text ends without a line break */
-            printf("\n\n");
+        if (!cli_has(c, "timing-only")) /* a text ends without a line break */
+            printf(list[0].conversation ? "\n" : "\n\n");
         print_generated(list, count);
         if (cli_has(c, "host-ops"))
             print_host_ops(list, count);
@@ -129,7 +129,20 @@ static void write_likelihood_json(const tv_llm_likelihood *l, tv_json_writer *w)
     tv_json_unsigned_member(w, "evaluated", l->tokens);
 }
 
-static void write_outcome_json(const llm_outcome *o, bool timing_only, tv_json_writer *w)
+static void write_exchanges_json(const llm_outcome *o, tv_json_writer *w)
+{
+    tv_json_key(w, "exchanges");
+    tv_json_begin_array(w);
+    for (unsigned i = 0; i < o->exchange_count; i++) {
+        tv_json_begin_object(w);
+        tv_json_string_member(w, "message", o->exchanges[i].message);
+        tv_json_string_member(w, "answer", o->exchanges[i].answer);
+        tv_json_end_object(w);
+    }
+    tv_json_end_array(w);
+}
+
+static void write_outcome_json(const cli *c, const llm_outcome *o, tv_json_writer *w)
 {
     const tv_llm_summary *s = &o->summary;
     tv_json_begin_object(w);
@@ -145,8 +158,10 @@ static void write_outcome_json(const llm_outcome *o, bool timing_only, tv_json_w
     tv_json_string_member(w, "bound_by", o->bound_by);
     if (o->likelihood.tokens)
         write_likelihood_json(&o->likelihood, w);
-    if (o->text && (s->prompt_tokens || s->tokens) && !timing_only)
+    if (o->text && (s->prompt_tokens || s->tokens) && !cli_has(c, "timing-only"))
         tv_json_string_member(w, "text", o->text);
+    if (cli_has(c, "chat"))
+        write_exchanges_json(o, w);
     write_host_ops_json(o, w);
     tv_json_end_object(w);
 }
@@ -190,13 +205,18 @@ void llm_report_write_json(cli *c, const llm_outcome *list, unsigned count, bool
         if (cli_has(c, "verify"))
             write_similarity_json(&list[i], w);
         else
-            write_outcome_json(&list[i], cli_has(c, "timing-only"), w);
+            write_outcome_json(c, &list[i], w);
     tv_json_end_array(w);
     tv_json_end_object(w);
 }
 
 void llm_outcome_fini(llm_outcome *outcome)
 {
+    for (unsigned i = 0; i < outcome->exchange_count; i++) {
+        free(outcome->exchanges[i].message);
+        free(outcome->exchanges[i].answer);
+    }
+    free(outcome->exchanges);
     free(outcome->layers);
     free(outcome->text);
 }

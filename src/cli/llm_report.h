@@ -8,6 +8,11 @@
 
 enum { LLM_HOST_OPS_MAX = 16 };
 
+/* A turn of a conversation; its strings are owned. */
+typedef struct llm_exchange {
+    char *message, *answer;
+} llm_exchange;
+
 /* The result of one target. */
 typedef struct llm_outcome {
     const char *target;
@@ -19,7 +24,10 @@ typedef struct llm_outcome {
     unsigned host_op_count;
     tv_llm_similarity *layers; /* --verify: each layer, then the logits; owned */
     uint32_t layer_count;
-    char *text; /* --json: the prompt and the generated text; owned; may be NULL */
+    char *text;              /* --json: the prompt and the generated text; owned; may be NULL */
+    llm_exchange *exchanges; /* --json --chat; owned */
+    unsigned exchange_count;
+    bool conversation; /* --chat with turns from standard input */
 } llm_outcome;
 
 /* Prints the tables of the mode that the options of `c` select. */

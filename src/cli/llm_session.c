@@ -93,8 +93,7 @@ static tv_status open_session(llm_job *j, const char *target, const char *sample
     return status;
 }
 
-/* Prints what is left of an incomplete character. */
-static void flush_character(llm_job *j)
+void llm_flush_text(llm_job *j)
 {
     tv_text_print(j->text, j->character, j->character_bytes, TV_TEXT_KEEP_LINES);
     j->character_bytes = 0;
@@ -106,16 +105,15 @@ static void print_on_terminal(llm_job *j, const char *bytes, size_t size)
     for (size_t i = 0; i < size; i++) {
         unsigned char c = (unsigned char)bytes[i];
         if ((c & 0xC0) != 0x80)
-            flush_character(j);
+            llm_flush_text(j);
         j->character[j->character_bytes++] = bytes[i];
         unsigned char lead = (unsigned char)j->character[0];
         if (j->character_bytes >= (lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4))
-            flush_character(j);
+            llm_flush_text(j);
     }
 }
 
-/* Prints generated text; nonzero ends the generation. */
-static int print_text(void *user, const char *bytes, size_t size)
+int llm_print_text(void *user, const char *bytes, size_t size)
 {
     llm_job *j = user;
     cli_progress_note(&j->progress, "generating", j->progress.done + 1, j->tokens);
@@ -153,7 +151,7 @@ static uint32_t timed_tokens(const llm_job *j)
 }
 
 /* Generates text, or computes its timing. */
-static tv_status run_session(llm_job *j, tv_llm_session *session, const char *target)
+static tv_status run_session(llm_job *j, tv_llm_session *session, const char *target, llm_outcome *out)
 {
     const char *prompt = cli_value(j->c, "prompt");
     run_outputs outputs = {0};
@@ -161,10 +159,13 @@ static tv_status run_session(llm_job *j, tv_llm_session *session, const char *ta
     cli_progress_begin(j->c, &j->progress);
     if (status == TV_OK && cli_has(j->c, "timing-only"))
         status = tv_llm_time(session, j->prompt_tokens, timed_tokens(j), &j->c->sink);
+    else if (status == TV_OK && cli_has(j->c, "chat"))
+        status = llm_run_conversation(j, session, out);
     else if (status == TV_OK)
-        status = tv_llm_generate(session, prompt ? prompt : "", j->tokens, &j->sampling, print_text, j, &j->c->sink);
+        status =
+            tv_llm_generate(session, prompt ? prompt : "", j->tokens, &j->sampling, llm_print_text, j, &j->c->sink);
     cli_progress_end(&j->progress);
-    flush_character(j);
+    llm_flush_text(j);
     tv_output_group *files = NULL;
     if (status == TV_OK)
         status = cli_outputs(j->c, &files);
@@ -175,16 +176,17 @@ static tv_status run_session(llm_job *j, tv_llm_session *session, const char *ta
     return status;
 }
 
-/* Runs a session; with --json its text goes into the result. */
+/* Runs a session; with --json its text goes into the result. A conversation has a text for each answer. */
 static tv_status run_session_to(llm_job *j, tv_llm_session *session, const char *target, llm_outcome *out)
 {
     size_t size;
+    bool in_memory = !j->streaming && !cli_has(j->c, "chat");
     j->on_terminal = j->streaming && isatty(STDOUT_FILENO);
-    j->text = j->streaming ? stdout : open_memstream(&out->text, &size);
+    j->text = in_memory ? open_memstream(&out->text, &size) : stdout;
     if (!j->text)
         return TV_ERR_MEMORY;
-    tv_status status = run_session(j, session, target);
-    if (!j->streaming && fclose(j->text) != 0 && status == TV_OK)
+    tv_status status = run_session(j, session, target, out);
+    if (in_memory && fclose(j->text) != 0 && status == TV_OK)
         status = TV_ERR_MEMORY;
     return status;
 }
@@ -193,7 +195,8 @@ bool llm_warn_full_context(llm_job *j, const tv_llm_summary *s)
 {
     uint32_t context = j->context ? j->context : tv_llm_context(j->llm);
     char message[160];
-    if (!cli_has(j->c, "tokens") || interrupted || s->prompt_tokens + s->tokens < context || j->tokens <= s->tokens + 1)
+    if (!cli_has(j->c, "tokens") || cli_has(j->c, "chat") || interrupted || s->prompt_tokens + s->tokens < context ||
+        j->tokens <= s->tokens + 1)
         return false;
     snprintf(message, sizeof message, "the context of %u tokens is full: the text ends after %u of %u tokens", context,
              s->tokens + 1, j->tokens);

@@ -3,12 +3,15 @@
 
 #define BAR(text) "<\357\275\234" text "\357\275\234>" /* between fullwidth bars */
 
+#define BOS "\001" /* replaced by the text of the token */
+#define EOS "\002"
+
 enum { TRIM = 1, INSIDE = 2 };
 
 typedef struct chat_template {
     const char *name;
     unsigned flags;
-    const char *begin, *system_before, *system_after, *user_before, *user_after, *answer;
+    const char *begin, *system_before, *system_after, *user_before, *user_after, *answer, *answer_after;
 } chat_template;
 
 static const chat_template templates[] = {
@@ -61,29 +64,41 @@ static void append_message(tv_buf *out, const chat_template *t, const char *text
     tv_buf_append(out, text + start, len - start);
 }
 
-static void append_system(tv_buf *out, const chat_template *t, const char *text)
+/* Appends a text of the table. */
+static void append_text(tv_buf *out, const char *text, const tv_chat_message *message)
 {
-    if (!text)
-        return;
-    tv_buf_str(out, t->system_before);
-    append_message(out, t, text);
-    tv_buf_str(out, t->system_after);
+    for (; *text; text++)
+        if (*text == BOS[0])
+            tv_buf_append(out, message->bos.ptr, message->bos.len);
+        else if (*text == EOS[0])
+            tv_buf_append(out, message->eos.ptr, message->eos.len);
+        else
+            tv_buf_append(out, text, 1);
 }
 
-bool tv_chat_format(const char *name, const char *system, const char *user, tv_buf *out)
+static void append_system(tv_buf *out, const chat_template *t, const tv_chat_message *message)
+{
+    if (!message->system || message->continues)
+        return;
+    append_text(out, t->system_before, message);
+    append_message(out, t, message->system);
+    append_text(out, t->system_after, message);
+}
+
+bool tv_chat_format(const char *name, const tv_chat_message *message, tv_buf *out)
 {
     const chat_template *t = find_template(tv_sv_of(name));
     if (!t)
         return false;
-    tv_buf_str(out, t->begin);
+    append_text(out, message->continues ? t->answer_after : t->begin, message);
     if (!(t->flags & INSIDE))
-        append_system(out, t, system);
-    tv_buf_str(out, t->user_before);
+        append_system(out, t, message);
+    append_text(out, t->user_before, message);
     if (t->flags & INSIDE)
-        append_system(out, t, system);
-    append_message(out, t, user);
-    tv_buf_str(out, t->user_after);
-    tv_buf_str(out, t->answer);
+        append_system(out, t, message);
+    append_message(out, t, message->user);
+    append_text(out, t->user_after, message);
+    append_text(out, t->answer, message);
     return true;
 }
 

@@ -245,6 +245,19 @@ static tv_status read_specials(builder *m)
     return TV_OK;
 }
 
+/* Marks the tokens that the file names as the end of a turn or of a message. */
+static tv_status mark_named_ends(const builder *m)
+{
+    static const char *const keys[] = {KEY "eot_token_id", KEY "eom_token_id"};
+    for (size_t i = 0; i < TV_COUNTOF(keys); i++) {
+        int32_t id;
+        TV_TRY(read_special(m, keys[i], -1, &id));
+        if (id >= 0)
+            m->t->pieces[id].ends = true;
+    }
+    return TV_OK;
+}
+
 static void find_byte_tokens(builder *m)
 {
     tv_tokenizer *t = m->t;
@@ -408,6 +421,7 @@ static tv_status build_tokenizer(builder *m)
     TV_TRY(read_specials(m));
     if (!tv_special_init(m->t, tv_gguf_string(m->gguf, "general.name", tv_sv_of(""))))
         return tv_fail_memory(m->sink);
+    TV_TRY(mark_named_ends(m));
     TV_TRY(sort_pieces(m));
     TV_TRY(read_merges(m));
     find_byte_tokens(m);

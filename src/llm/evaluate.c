@@ -29,15 +29,17 @@ static void add_nll(nll_sums *sums, double nll)
     sums->squares += (nll - sums->first) * (nll - sums->first);
 }
 
-/* Runs one window, which starts with the BOS token if there is one, and adds the nll of every following token. */
+/* Runs one window, which starts with the BOS token if the model expects it, and adds the nll of every following token.
+ */
 static tv_status eval_window(tv_llm_session *s, const int32_t *ids, uint32_t count, nll_sums *sums,
                              const tv_diag_sink *sink)
 {
-    int32_t window[TV_EVAL_WINDOW], bos = tv_tokenizer_bos(s->llm->tokenizer);
-    uint32_t vocab = s->llm->model->dims.vocab, offset = bos >= 0;
-    window[0] = bos;
+    int32_t window[TV_EVAL_WINDOW];
+    uint32_t vocab = s->llm->model->dims.vocab, offset = tv_tokenizer_adds_bos(s->llm->tokenizer);
+    window[0] = tv_tokenizer_bos(s->llm->tokenizer);
     memcpy(window + offset, ids, (count - offset) * sizeof *ids);
     s->position = 0;
+    s->pending = -1;
     TV_TRY(tv_llm_run_step(s, window, count, false, true, sink));
     for (uint32_t i = 0; i < count; i++)
         add_nll(sums, token_nll(s->logits + (size_t)i * vocab, vocab, ids[i + 1 - offset]));
@@ -65,8 +67,9 @@ tv_status tv_llm_eval(tv_llm_session *s, const char *text, size_t size, uint32_t
         return tv_fail_size(sink, "tv_llm_likelihood");
     TV_TRY(tv_llm_check_text(s, sink));
     uint32_t window = s->context < TV_EVAL_WINDOW ? s->context : TV_EVAL_WINDOW,
-             spare = tv_tokenizer_bos(s->llm->tokenizer) < 0;
-    TV_TRY(tv_llm_encode(s->llm, (tv_sv){text, size}, 0, &ids, &n, sink));
+             spare = !tv_tokenizer_adds_bos(s->llm->tokenizer);
+    unsigned flags = tv_tokenizer_adds_eos(s->llm->tokenizer) ? TV_ENCODE_EOS : 0;
+    TV_TRY(tv_llm_encode(s->llm, (tv_sv){text, size}, flags, &ids, &n, sink));
     uint64_t total = n > spare ? tv_min_u64(max_tokens, n - spare) : 0;
     tv_status status = TV_OK;
     if (total == 0)
@@ -125,7 +128,8 @@ tv_status tv_llm_verify(tv_llm_session *s, const char *text, uint32_t max_tokens
     size_t n;
     void *host = NULL;
     TV_TRY(tv_llm_check_text(s, sink));
-    TV_TRY(tv_llm_encode(s->llm, tv_sv_of(text), TV_ENCODE_BOS, &ids, &n, sink));
+    unsigned flags = tv_tokenizer_adds_bos(s->llm->tokenizer) ? TV_ENCODE_BOS : 0;
+    TV_TRY(tv_llm_encode(s->llm, tv_sv_of(text), flags, &ids, &n, sink));
     float *host_logits = malloc(dims->vocab * sizeof *host_logits);
     *count = dims->layers + 1;
     *list = calloc(*count, sizeof **list);

@@ -43,7 +43,8 @@ static tv_status sample_tokens(const tv_llm *llm, const char *text, int32_t toke
     uint64_t state = 1;
     size_t n = 0;
     int32_t *ids = NULL;
-    TV_TRY(tv_llm_encode(llm, tv_sv_of(text ? text : ""), tv_tokenizer_adds_bos(llm->tokenizer), &ids, &n, sink));
+    unsigned flags = tv_tokenizer_adds_bos(llm->tokenizer) ? TV_ENCODE_BOS : 0;
+    TV_TRY(tv_llm_encode(llm, tv_sv_of(text ? text : ""), flags, &ids, &n, sink));
     *count = n > SAMPLE_TOKENS ? SAMPLE_TOKENS : (uint32_t)n;
     if (n)
         memcpy(tokens, ids, *count * sizeof *tokens);
@@ -133,6 +134,7 @@ tv_status tv_llm_session_new_on(tv_llm *llm, const tv_backend *backend, const tv
     s->backend = backend;
     s->progress = options->progress;
     s->timing = options->timing_only != 0;
+    s->pending = -1;
     s->context = options->context && options->context < context ? options->context : context;
     s->logits = malloc((size_t)TV_EVAL_WINDOW * llm->model->dims.vocab * sizeof *s->logits);
     s->emit = options->emit ? strdup(options->emit) : NULL;

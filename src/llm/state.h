@@ -19,7 +19,8 @@ struct tv_llm_session {
     const tv_backend *backend;
     void *state;
     uint32_t context, position;
-    float *logits; /* [vocab], or [TV_EVAL_WINDOW][vocab] during evaluation */
+    int32_t pending; /* token that was generated, but not run; -1: none */
+    float *logits;   /* [vocab], or [TV_EVAL_WINDOW][vocab] during evaluation */
     tv_llm_summary summary;
     tv_llm_progress progress;
     bool timing; /* timing only, no data */

@@ -468,6 +468,15 @@ static void language_models(void **state)
     NULL_CASE(tv_llm_generate, user);
     NULL_CASE(tv_llm_generate, sink);
     assert_int_equal(tv_llm_generate(session, "The", 1, &sampling, NULL, NULL, NULL), TV_OK);
+    const char *name;
+    tv_llm_message message = {.size = sizeof message, .text = "Who?", .chat_template = "llama2", .count = 1};
+    NULL_CASE(tv_llm_chat_template, requested);
+    NULL_CASE(tv_llm_chat_template, sink);
+    assert_int_equal(tv_llm_chat_template(llm, NULL, &name, NULL), TV_ERR_INPUT); /* the shipped model has none */
+    NULL_CASE(tv_llm_answer, text);
+    NULL_CASE(tv_llm_answer, user);
+    NULL_CASE(tv_llm_answer, sink);
+    assert_int_equal(tv_llm_answer(session, &message, &sampling, NULL, NULL, NULL), TV_ERR_INPUT); /* 16 positions */
     NULL_CASE(tv_llm_time, sink);
     assert_int_equal(tv_llm_time(session, 1000, 0, NULL), TV_ERR_INPUT);
     tv_llm_session_free(session);

@@ -251,7 +251,6 @@ def unsupported_features_are_rejected(folder):
                 ("llama.use_parallel_residual", flag(True), "TV-L011", "in parallel"),
                 ("general.type", string("adapter"), "TV-L011", "not a whole model"),
                 ("split.count", count(3), "TV-L015", "split.count 3"),
-                ("tokenizer.ggml.add_eos_token", flag(True), "TV-L011", "end token"),
                 ("tokenizer.ggml.remove_extra_whitespaces", flag(True), "TV-L011", "repeated spaces"),
                 ("llama.attention.new_kind", count(1), "TV-L012", "llama.attention.new_kind"),
                 ("llama.rope.\x1bfactor", count(1), "TV-L012", "llama.rope.?factor"),

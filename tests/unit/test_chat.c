@@ -18,7 +18,7 @@ static const struct {
      "<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"},
     {"gemma", " Be brief.\n", "Hi", "<start_of_turn>user\nBe brief.\n\nHi<end_of_turn>\n<start_of_turn>model\n"},
     {"phi3", "Be brief.", "Hi", "<|system|>\nBe brief.<|end|>\n<|user|>\nHi<|end|>\n<|assistant|>\n"},
-    {"zephyr", "Be brief.", "Hi", "<|system|>\nBe brief.<|endoftext|>\n<|user|>\nHi<|endoftext|>\n<|assistant|>\n"},
+    {"zephyr", "Be brief.", "Hi", "<|system|>\nBe brief.</s>\n<|user|>\nHi</s>\n<|assistant|>\n"},
     {"deepseek3", NULL, "",
      "<\xEF\xBD\x9CUser\xEF\xBD\x9C><\xEF\xBD\x9C"
      "Assistant\xEF\xBD\x9C>"},
@@ -29,12 +29,16 @@ static void test_texts(void **state)
     (void)state;
     for (size_t i = 0; i < TV_COUNTOF(conversations); i++) {
         tv_buf out = {0};
-        assert_true(tv_chat_format(conversations[i].name, conversations[i].system, conversations[i].user, &out));
+        tv_chat_message message = {.system = conversations[i].system,
+                                   .user = conversations[i].user,
+                                   .bos = tv_sv_of("<s>"),
+                                   .eos = tv_sv_of("</s>")};
+        assert_true(tv_chat_format(conversations[i].name, &message, &out));
         assert_string_equal(tv_buf_cstr(&out), conversations[i].text);
         tv_buf_fini(&out);
     }
     tv_buf none = {0};
-    assert_false(tv_chat_format("no-such", NULL, "Hi", &none));
+    assert_false(tv_chat_format("no-such", &(tv_chat_message){.user = "Hi"}, &none));
     assert_int_equal(none.len, 0);
 }
 
@@ -51,6 +55,10 @@ static const struct {
      "llama3"},
     {"{{ bos_token }}{{ '[INST] ' + message['content'] + ' [/INST]' }}", "llama2"},
     {"{{ '<|user|>' + '\n' + message['content'] + '<|end|>' + '\n' + '<|assistant|>' + '\n' }}", "phi3"},
+    {"{{ '<|user|>\\n' + message['content'] + eos_token }}{{ '<|assistant|>' }}", "zephyr"},
+    {"{{ '<|user|>\\n' + message['content'] + '\\n' }}{{ '<|assistant|>\\n' + message['content'] + eos_token }}</s>",
+     "falcon3"},
+    {"{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}", "llama2-sys-strip-bos"},
     {"gemma", "gemma"},
     {"bos_token + message['role'] + <start_of_turn>",
      NULL}, /* an earlier rule, of a template that is not in the table */
@@ -81,7 +89,7 @@ static void test_names(void **state)
     unsigned count = 0;
     for (char *name = strtok((char *)names.data, ", "); name; name = strtok(NULL, ", "), count++) {
         assert_string_equal(tv_chat_detect(tv_sv_of(name)), name);
-        assert_true(tv_chat_format(name, "s", "u", &out));
+        assert_true(tv_chat_format(name, &(tv_chat_message){.system = "s", .user = "u"}, &out));
     }
     assert_true(count > 20);
     tv_buf_fini(&names);
