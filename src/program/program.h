@@ -41,8 +41,9 @@ typedef struct tv_program_form {
 
 struct tv_program {
     const tv_isa *isa;
-    bool proposed;             /* .option proposed: uses proposed extensions intentionally */
-    bool warned_proposed;      /* the assembler has warned about them; not stored in files */
+    bool proposed;        /* .option proposed: uses proposed extensions intentionally */
+    bool continues;       /* the next segment of the loaded program: results in flight stay in flight (OpenNPU only) */
+    bool warned_proposed; /* the assembler has warned about them; not stored in files */
     const char **requirements; /* program/requirements.h */
     uint64_t requirement_count;
     const tv_program_form *form; /* NULL: instruction words */

@@ -25,7 +25,7 @@ from suite import Suite, parse_arguments  # noqa: E402
 OPTIONS = parse_arguments(__doc__, "trivet", extra=(("--shape", "36M"), ))
 SUITE = Suite(OPTIONS.trivet, OPTIONS)
 RATIO = 1.1
-FIXED = 4e6  # code that is relocated, threads, vocabulary, programs and buffers of a step: independent of the weights
+FIXED = 6e6  # code that is relocated, threads, vocabulary, queues and buffers of a step: independent of the weights
 BIG = ["-D", "host.bytes=16Gi"], ["-D", "dram.bytes=16Gi", "-D", "spm.bank_bytes=512Ki"]
 
 
@@ -44,7 +44,8 @@ def weights_of(shape, target, bits):
 
 def peak_of(*args):
     """(exit status, largest RssAnon, largest RssFile, VmHWM in bytes, output) of a command."""
-    child = subprocess.Popen([OPTIONS.trivet, *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    plain = {key: value for key, value in os.environ.items() if key != "MALLOC_PERTURB_"}  # it writes to untouched memory
+    child = subprocess.Popen([OPTIONS.trivet, *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=plain)
     peaks = {"RssAnon": 0, "RssFile": 0, "VmHWM": 0}
     while child.poll() is None:
         with open(f"/proc/{child.pid}/status") as status:
@@ -74,7 +75,7 @@ def weights_are_in_memory_once(path):
 
 
 def opennpu_runs_in_segments(path):
-    """The program of a token has about 0.7 instructions of 4 bytes for a weight; a session holds a small part of it."""
+    """The program of a token has an instruction of 4 bytes for every 30 weights; a session holds a small part of it."""
     memory, weights = measure(path, "opennpu", 8, "-D", "mem.bytes=4Gi", "--context", "512")
     SUITE.expect(f"opennpu: at most {RATIO} times the weights", memory <= RATIO * weights + FIXED,
                  f"{memory} bytes; weights {weights:.0f}")

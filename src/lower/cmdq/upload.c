@@ -49,7 +49,7 @@ static tv_status upload_vector(cmdq_lowering *l, const tv_matrix *from, cmdq_low
 static tv_status write_quantized(cmdq_lowering *l, const tv_matrix *from, const cmdq_lower_matrix *to, float input,
                                  const tv_diag_sink *sink)
 {
-    enum { ROWS_PER_TASK = 4096 };
+    enum { ROWS_PER_TASK = 1024 };
     uint32_t n = from->columns, groups = n / to->group, rows_max = to->rows < ROWS_PER_TASK ? to->rows : ROWS_PER_TASK;
     float *scales = malloc((size_t)rows_max * groups * sizeof *scales);
     uint8_t *packed = malloc(rows_max * to->row_bytes);

@@ -50,17 +50,32 @@ tv_status opennpu_lower_emitter_init(opennpu_lower_emitter *e, uint32_t k, const
 
 void opennpu_lower_emitter_fini(opennpu_lower_emitter *e) { tv_builder_fini(&e->program); }
 
-void opennpu_lower_begin_program(opennpu_lower_emitter *e)
+void opennpu_lower_begin_program(opennpu_lower_emitter *e, tv_status (*run_segment)(void *user), void *user)
 {
     tv_builder_clear(&e->program);
     memset(e->known_bytes, 0xFF, sizeof e->known_bytes);
+    e->run_segment = run_segment;
+    e->user = user;
+    e->status = TV_OK;
+}
+
+/* Between any two instructions: registers and memory are the same after the segment as they would be without its end.
+ */
+static void run_full_segment(opennpu_lower_emitter *e)
+{
+    if (!e->run_segment || tv_builder_count(&e->program) < OPENNPU_LOWER_SEGMENT)
+        return;
+    if (e->status == TV_OK)
+        e->status = e->run_segment(e->user);
+    tv_builder_clear(&e->program);
+    tv_builder_label(&e->program, e->block_name);
 }
 
 void opennpu_lower_label_block(opennpu_lower_emitter *e, uint32_t block)
 {
-    char text[TV_BLOCK_NAME_MAX];
-    tv_graph_block_name(block, text);
-    tv_builder_label(&e->program, text);
+    run_full_segment(e);
+    tv_graph_block_name(block, e->block_name);
+    tv_builder_label(&e->program, e->block_name);
 }
 
 /* ---- Instructions ---- */
@@ -313,6 +328,7 @@ static void drain_blocks(opennpu_lower_emitter *e, const opennpu_lower_epilogue 
 void opennpu_lower_accumulate(opennpu_lower_emitter *e, const opennpu_lower_product *list, size_t count)
 {
     bool first = true;
+    run_full_segment(e);
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i; end < count && list[end].class_ == list[i].class_; end++)
             continue;

@@ -48,8 +48,16 @@ enum opennpu_lower_constant {
 /* Base registers of weights and activations; lanes per copy of a pack. */
 enum { OPENNPU_LOWER_VR_W = 4, OPENNPU_LOWER_VR_X = 5, OPENNPU_LOWER_PERIOD_MAX = 8 };
 
+/* A program runs in segments of about this many instructions, one after the other, so that memory does not grow with
+ * the program, which has an instruction for every 30 weights or so. */
+enum { OPENNPU_LOWER_SEGMENT = 1 << 16 };
+
 typedef struct opennpu_lower_emitter {
-    tv_builder program;                /* under construction */
+    tv_builder program;                   /* the segment under construction */
+    tv_status (*run_segment)(void *user); /* runs it and leaves `program` empty; NULL: the program has one segment */
+    void *user;
+    tv_status status; /* of the segments so far; after an error, instructions are dropped */
+    char block_name[TV_BLOCK_NAME_MAX];
     uint32_t encodings[OPENNPU_INSNS]; /* with all operands 0 */
     uint32_t k, period;
     uint64_t masks[3], swap;   /* addresses in data memory; `swap`: scratch of three vectors */
@@ -58,7 +66,8 @@ typedef struct opennpu_lower_emitter {
 
 tv_status opennpu_lower_emitter_init(opennpu_lower_emitter *e, uint32_t k, const tv_diag_sink *sink);
 void opennpu_lower_emitter_fini(opennpu_lower_emitter *e);
-void opennpu_lower_begin_program(opennpu_lower_emitter *e); /* starts an empty program; no register is known */
+/* Starts an empty program, of which no register is known. `run_segment` may be NULL. */
+void opennpu_lower_begin_program(opennpu_lower_emitter *e, tv_status (*run_segment)(void *user), void *user);
 void opennpu_lower_label_block(opennpu_lower_emitter *e, uint32_t block); /* labels the following instructions */
 
 static inline unsigned opennpu_lower_reg(unsigned vr, unsigned class_) { return vr << (2 - class_); }

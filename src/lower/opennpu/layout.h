@@ -132,6 +132,9 @@ uint64_t opennpu_lower_key_block_addr(const opennpu_lower_model *m, uint32_t cac
  * that does not fit. */
 tv_status opennpu_lower_plan(opennpu_lower_model *m, const tv_diag_sink *sink);
 
+/* Chooses the units of all values from m->ranges. After opennpu_lower_plan. */
+void opennpu_lower_set_units(opennpu_lower_model *m);
+
 /* Quantizes the constants and uploads them. */
 tv_status opennpu_lower_upload(opennpu_lower_model *m, const tv_llm_progress *progress, const tv_diag_sink *sink);
 

@@ -4,8 +4,9 @@
  * inputs of products and FP32 elsewhere; keys and values are 8-bit integers. Everything a program needs (rows of the
  * embedding, cosines, gains, scales) is in data memory from the beginning, so a program consists of instructions only.
  *
- * With `emit`, programs are written as step_NNNNNN.elf. The first one contains what programs only read, so they can be
- * run in order by themselves. */
+ * A program runs in segments, so that the host's memory does not grow with it. With `emit` it is built whole and
+ * written as step_NNNNNN.elf. The first one contains what programs only read, so they can be run in order by
+ * themselves. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -21,7 +22,8 @@ typedef struct lowering {
     tv_output_group *outputs; /* or NULL */
     float *kept_value;        /* the result of `value` */
     bool single_token;        /* the last step had a single token */
-    uint32_t steps;
+    uint32_t steps, segments; /* segments: of the program so far */
+    const tv_diag_sink *sink; /* of the step */
 } lowering;
 
 /* ---- Steps ---- */
@@ -35,33 +37,52 @@ static tv_status save_step(lowering *l, tv_program *program, const tv_diag_sink 
     return tv_program_save_to(program, path, TV_FORMAT_ELF, l->outputs, sink);
 }
 
-static tv_status run_program(lowering *l, const tv_diag_sink *sink)
+/* Runs the segment that was emitted. */
+static tv_status run_segment(void *user)
 {
+    lowering *l = user;
     tv_program *program;
-    TV_TRY(tv_builder_finish(&l->m.e.program, sink, &program));
-    tv_status status = TV_OK;
-    if (status == TV_OK && l->emit)
-        status = save_step(l, program, sink);
+    TV_TRY(tv_builder_finish(&l->m.e.program, l->sink, &program));
+    program->continues = l->segments > 0;
+    tv_status status = l->emit ? save_step(l, program, l->sink) : TV_OK;
     if (status == TV_OK)
-        status = tv_machine_load(l->m.machine, program, sink);
+        status = tv_machine_load(l->m.machine, program, l->sink);
     if (status != TV_OK) {
         tv_program_free(program);
         return status;
     }
-    status = tv_backend_run(l->m.machine, NULL, sink);
+    status = tv_backend_run(l->m.machine, NULL, l->sink);
     tv_builder_reuse(&l->m.e.program, l->program); /* the machine uses the loaded program until the next load */
     l->program = program;
-    l->steps++;
+    l->segments++;
     return status;
+}
+
+/* A program that is written to a file has one segment. */
+static void begin_program(lowering *l, const tv_diag_sink *sink)
+{
+    l->sink = sink;
+    l->segments = 0;
+    opennpu_lower_begin_program(&l->m.e, l->emit ? NULL : run_segment, l);
+}
+
+/* Runs the last segment. */
+static tv_status end_program(lowering *l)
+{
+    TV_TRY(l->m.e.status);
+    if (tv_builder_count(&l->m.e.program) > 0 || l->segments == 0)
+        TV_TRY(run_segment(l));
+    l->steps++;
+    return TV_OK;
 }
 
 static tv_status step_token(lowering *l, int32_t token, uint32_t position, float *logits, const tv_diag_sink *sink)
 {
     const tv_graph *g = l->m.graph;
     opennpu_lower_token tok = {.m = &l->m, .e = &l->m.e, .list = l->products, .token = token, .position = position};
-    opennpu_lower_begin_program(&l->m.e);
+    begin_program(l, sink);
     opennpu_lower_emit_token(&tok, logits != NULL);
-    TV_TRY(run_program(l, sink));
+    TV_TRY(end_program(l));
     return logits ? tv_machine_read(l->m.machine, "mem", l->m.values[g->logits].at, logits,
                                     tv_graph_vocabulary(g) * sizeof *logits, sink)
                   : TV_OK;
@@ -72,9 +93,9 @@ static tv_status step_batch(lowering *l, opennpu_lower_batch *batch, float *logi
 {
     uint64_t row = l->m.nodes[l->m.classifier].linear.blocks * opennpu_lower_vector_bytes(&l->m);
     uint32_t vocab = tv_graph_vocabulary(l->m.graph);
-    opennpu_lower_begin_program(&l->m.e);
+    begin_program(l, sink);
     opennpu_lower_emit_batch(batch);
-    TV_TRY(run_program(l, sink));
+    TV_TRY(end_program(l));
     for (uint32_t r = batch->first_logits_row; r < batch->rows; r++, logits += vocab)
         TV_TRY(tv_machine_read(l->m.machine, "mem", l->m.batch_logits + r * row, logits, vocab * sizeof *logits, sink));
     return TV_OK;
@@ -174,12 +195,14 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
         status = read_config(l, options, sink);
     if (status == TV_OK)
         status = allocate(l, options, sink);
+    if (status == TV_OK)
+        status = opennpu_lower_plan(&l->m, sink);
     if (status == TV_OK && !l->m.timing)
         status = tv_graph_ranges(graph, options, sink, &l->m.ranges);
     if (status == TV_OK)
-        status = opennpu_lower_plan(&l->m, sink);
-    if (status == TV_OK)
         status = tv_machine_new(options->config, options->mode, sink, &l->m.machine);
+    if (status == TV_OK)
+        opennpu_lower_set_units(&l->m);
     if (status == TV_OK)
         status = opennpu_lower_upload(&l->m, &options->progress, sink);
     if (status != TV_OK) {

@@ -209,7 +209,7 @@ static void set_attention_units(opennpu_lower_model *m, const tv_graph_node *n)
     opennpu_lower_node_of(m, n)->score_scale = tv_f32_bits((float)exponent_scale);
 }
 
-static void set_units(opennpu_lower_model *m)
+void opennpu_lower_set_units(opennpu_lower_model *m)
 {
     const tv_graph *g = m->graph;
     for (size_t v = 0; v < g->values.count; v++) {
@@ -464,7 +464,6 @@ tv_status opennpu_lower_plan(opennpu_lower_model *m, const tv_diag_sink *sink)
     m->v_stride = m->kv_chunks * m->k;
     m->rope_period = m->head_dim ? m->head_dim / 2 / (uint32_t)tv_gcd_u64(m->head_dim / 2, m->k / 2) : 1;
     group_products(m);
-    set_units(m);
     allocate_constants(m);
     m->constants_end = m->end;
     allocate_scratch(m);

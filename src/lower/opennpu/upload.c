@@ -2,6 +2,7 @@
 /* Writes the constants of a graph to OpenNPU's data memory: 8-bit weights with a scale for each row, tables. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "graph/quantize.h"
@@ -203,6 +204,7 @@ static tv_status upload_rows(opennpu_lower_model *m, const tv_matrix *from, floa
             status = write_floats(m, at + r * width * 4, row, width, sink);
     }
     free(row);
+    tv_matrix_drop(from);
     return status;
 }
 
@@ -243,46 +245,110 @@ static uint32_t block_rows(const opennpu_lower_model *m, const opennpu_lower_lin
     return opennpu_lower_chunks(m, tv_graph_matrix(m->graph, l->matrices[which])->rows) * m->k;
 }
 
-/* Quantizes the rows of all weights of a linear to q[blocks * K][columns]; the scales are relative to the output
- * units. */
-static tv_status quantize_linear(const opennpu_lower_model *m, const opennpu_lower_linear *l, float in_unit, uint8_t *q,
-                                 float *scales, const tv_diag_sink *sink)
+/* Rows of a linear that are packed at once, a multiple of those per drain of the array: besides the machine's memory,
+ * only these exist. */
+enum { ROWS_PER_TASK = 1024 };
+
+typedef struct linear_rows {
+    opennpu_lower_model *m;
+    const opennpu_lower_linear *linear;
+    uint32_t first, rows; /* both multiples of K */
+    uint8_t *q;           /* [rows][columns] */
+    float *scales;        /* [rows], relative to the output units */
+    uint8_t *stream;      /* the part of the stream of these rows */
+    atomic_bool failed;
+} linear_rows;
+
+/* Quantizes the rows that are rows [from, to) of the matrix `which`, from `at` on in q. */
+static tv_status quantize_rows_of(const linear_rows *r, unsigned which, uint32_t from, uint32_t to, uint32_t at,
+                                  float in_unit, const tv_diag_sink *sink)
 {
-    int64_t *sources = malloc((size_t)l->blocks * m->k * sizeof *sources);
-    size_t at = 0;
-    tv_status status = sources ? TV_OK : tv_fail_memory(sink);
-    for (unsigned p = 0; p < l->weight_count && status == TV_OK; p++) {
-        const tv_matrix *from = tv_graph_matrix(m->graph, l->matrices[p]);
-        const opennpu_lower_order *order = &m->values[l->outputs[p]].order;
-        uint32_t rows = block_rows(m, l, p);
-        for (uint32_t r = 0; r < rows; r++)
-            sources[r] = opennpu_lower_source_column(m, order, from->rows, r);
-        tv_quantize_job job = {.matrix = from,
-                               .sources = sources,
-                               .count = rows,
-                               .columns = l->columns,
-                               .group = l->columns,
-                               .bits = 8,
-                               .packed = q + at * l->columns,
-                               .scales = scales + at};
-        if (!tv_quantize_rows(&job, m->pool))
-            status = tv_matrix_fail(from, sink);
-        for (uint32_t r = 0; r < rows; r++)
-            scales[at + r] *= in_unit / output_unit(m, l, p);
-        at += rows;
+    const opennpu_lower_model *m = r->m;
+    const opennpu_lower_linear *l = r->linear;
+    const tv_matrix *matrix = tv_graph_matrix(m->graph, l->matrices[which]);
+    int64_t sources[ROWS_PER_TASK];
+    for (uint32_t i = from; i < to; i++)
+        sources[i - from] = opennpu_lower_source_column(m, &m->values[l->outputs[which]].order, matrix->rows, i);
+    tv_quantize_job job = {.matrix = matrix,
+                           .sources = sources,
+                           .count = to - from,
+                           .columns = l->columns,
+                           .group = l->columns,
+                           .bits = 8,
+                           .packed = r->q + (size_t)at * l->columns,
+                           .scales = r->scales + at};
+    if (!tv_quantize_rows(&job, m->pool))
+        return tv_matrix_fail(matrix, sink);
+    for (uint32_t i = 0; i < to - from; i++)
+        r->scales[at + i] *= in_unit / output_unit(m, l, which);
+    if (to == block_rows(m, l, which))
+        tv_matrix_drop(matrix);
+    return TV_OK;
+}
+
+/* The rows of all weights of a linear follow each other. Padding is zero. */
+static tv_status quantize_rows(const linear_rows *r, float in_unit, const tv_diag_sink *sink)
+{
+    uint32_t start = 0, end = r->first + r->rows; /* start: of a matrix */
+    memset(r->q, 0, (size_t)r->rows * r->linear->columns);
+    memset(r->scales, 0, r->rows * sizeof *r->scales);
+    for (unsigned p = 0; p < r->linear->weight_count; p++) {
+        uint32_t rows = block_rows(r->m, r->linear, p), from = r->first > start ? r->first - start : 0,
+                 to = start + rows < end ? rows
+                      : end > start      ? end - start
+                                         : 0;
+        if (from < to)
+            TV_TRY(quantize_rows_of(r, p, from, to, start + from - r->first, in_unit, sink));
+        start += rows;
     }
-    free(sources);
-    return status;
+    return TV_OK;
 }
 
 /* One register of weights: lane i, plane p is row i of the block, column (first + p * K). */
-static void pack_register(const opennpu_lower_model *m, const opennpu_lower_linear *l, const opennpu_lower_product *p,
-                          const uint8_t *q, uint8_t *out)
+static void pack_register(const linear_rows *r, const opennpu_lower_product *p, uint8_t *out)
 {
-    for (uint32_t i = 0; i < m->k; i++)
+    uint32_t k = r->m->k, columns = r->linear->columns;
+    for (uint32_t i = 0; i < k; i++)
         for (uint32_t plane = 0; plane < p->planes; plane++)
             out[((size_t)i << p->class_) + plane] =
-                q[((size_t)p->block * m->k + i) * l->columns + p->column + (size_t)plane * m->k];
+                r->q[((size_t)p->block * k + i - r->first) * columns + p->column + (size_t)plane * k];
+}
+
+/* Packs the blocks of the drains [from, to) of the rows. */
+static void pack_drains(void *user, uint64_t from, uint64_t to)
+{
+    linear_rows *r = user;
+    const opennpu_lower_model *m = r->m;
+    const opennpu_lower_linear *l = r->linear;
+    uint32_t per_drain = m->e.period / 2, first_block = r->first / m->k, end = first_block + r->rows / m->k;
+    uint64_t start = l->stream + first_block * stream_columns(m, l->columns) * m->k;
+    const opennpu_lower_input input = {(uint64_t)1 << 20, l->columns}; /* any: the activations are not packed here */
+    opennpu_lower_product *list = malloc((size_t)per_drain * l->columns * sizeof *list);
+    if (!list)
+        r->failed = true;
+    for (uint64_t d = from; d < to && list; d++) {
+        uint32_t block = first_block + (uint32_t)d * per_drain;
+        size_t count =
+            opennpu_lower_linear_products(m, l, &input, block, end - block < per_drain ? end - block : per_drain, list);
+        for (size_t i = 0; i < count; i++)
+            pack_register(r, &list[i], r->stream + (list[i].w - start));
+    }
+    free(list);
+}
+
+static tv_status upload_rows_of_linear(linear_rows *r, float in_unit, const tv_diag_sink *sink)
+{
+    opennpu_lower_model *m = r->m;
+    const opennpu_lower_linear *l = r->linear;
+    uint32_t first_block = r->first / m->k, blocks = r->rows / m->k;
+    uint64_t block_bytes = stream_columns(m, l->columns) * m->k;
+    TV_TRY(quantize_rows(r, in_unit, sink));
+    memset(r->stream, 0, (size_t)(blocks * block_bytes));
+    tv_pool_run(m->pool, tv_ceil_div(blocks, m->e.period / 2), pack_drains, r);
+    if (r->failed)
+        return tv_fail_memory(sink);
+    TV_TRY(write_bytes(m, l->stream + first_block * block_bytes, r->stream, blocks * block_bytes, sink));
+    return write_floats(m, l->scales + (uint64_t)r->first * 4, r->scales, r->rows, sink);
 }
 
 static tv_status upload_biases(opennpu_lower_model *m, const opennpu_lower_linear *l, const tv_diag_sink *sink)
@@ -299,28 +365,20 @@ static tv_status upload_biases(opennpu_lower_model *m, const opennpu_lower_linea
 static tv_status upload_linear(opennpu_lower_model *m, const opennpu_lower_linear *l, float in_unit,
                                const tv_diag_sink *sink)
 {
-    size_t rows = (size_t)l->blocks * m->k, stream_bytes = (size_t)(l->blocks * stream_columns(m, l->columns) * m->k);
-    uint8_t *q = calloc(rows, l->columns), *stream = calloc(1, stream_bytes);
-    float *scales = calloc(rows, sizeof *scales);
-    uint32_t blocks_per_drain = m->e.period / 2;
-    opennpu_lower_product *list = malloc((size_t)blocks_per_drain * l->columns * sizeof *list);
-    opennpu_lower_input input = {(uint64_t)1 << 20, l->columns};
-    tv_status status =
-        q && stream && scales && list ? quantize_linear(m, l, in_unit, q, scales, sink) : tv_fail_memory(sink);
-    for (uint32_t b = 0; b < l->blocks && status == TV_OK; b += blocks_per_drain) {
-        size_t count = opennpu_lower_linear_products(
-            m, l, &input, b, l->blocks - b < blocks_per_drain ? l->blocks - b : blocks_per_drain, list);
-        for (size_t i = 0; i < count; i++)
-            pack_register(m, l, &list[i], q, stream + (list[i].w - l->stream));
+    uint32_t all = l->blocks * m->k, rows_max = all < ROWS_PER_TASK ? all : ROWS_PER_TASK;
+    linear_rows r = {.m = m,
+                     .linear = l,
+                     .q = malloc((size_t)rows_max * l->columns),
+                     .scales = malloc(rows_max * sizeof *r.scales),
+                     .stream = malloc((size_t)(rows_max * stream_columns(m, l->columns)))};
+    tv_status status = r.q && r.scales && r.stream ? TV_OK : tv_fail_memory(sink);
+    for (; r.first < all && status == TV_OK; r.first += r.rows) {
+        r.rows = all - r.first < rows_max ? all - r.first : rows_max;
+        status = upload_rows_of_linear(&r, in_unit, sink);
     }
-    if (status == TV_OK)
-        status = write_bytes(m, l->stream, stream, stream_bytes, sink);
-    if (status == TV_OK)
-        status = write_floats(m, l->scales, scales, rows, sink);
-    free(q);
-    free(stream);
-    free(scales);
-    free(list);
+    free(r.q);
+    free(r.scales);
+    free(r.stream);
     return status == TV_OK ? upload_biases(m, l, sink) : status;
 }
 

@@ -86,6 +86,9 @@ static tv_status write_packed(const upload *p, uint64_t addr, uint32_t first, ui
 {
     const pccx_lowering *l = p->l;
     const uint8_t *image = p->image;
+    if (p->rows == rows) /* the image is the block */
+        return tv_machine_write(l->machine, "host", addr, image,
+                                pccx_lower_block_bytes(l, p->to->planes, rows, p->to->columns), sink);
     for (uint32_t at = 0; at < p->to->columns; at += l->group) {
         uint32_t columns = p->to->columns - at < l->group ? p->to->columns - at : l->group;
         uint64_t row_bytes = (uint64_t)pccx_lower_beats(columns) * PCCX_LOWER_BEAT_BYTES,

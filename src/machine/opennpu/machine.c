@@ -149,7 +149,8 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
         else
             tv_memory_zero(&m->memory, segment.addr, segment.size);
     }
-    opennpu_timing_begin(&m->timing);
+    if (!program->continues)
+        opennpu_timing_begin(&m->timing);
     m->program = program;
     m->next = 0;
     m->count = tv_program_instruction_count(program);
