@@ -74,8 +74,6 @@ def measure(program, folder, tokens, bits):
     machines, failed = [m for m in MACHINES if bits == 8 or m != "opennpu"], 0
     print("| %d-bit weights | %s |\n|---|%s" % (bits, " | ".join(machines), "---|" * len(machines)))
     for family in FAMILIES:
-        if bits == 4 and family == "gemma3n":
-            continue
         path = os.path.join(folder, family + ".gguf")
         random_model.write(family, path, "F32", 1, conditioned=bits == 4)
         host = logits(program, path, tokens, "host")

@@ -59,7 +59,7 @@ static tv_status route(pccx_lowering *l, const tv_graph_node *n, pair *pairs, ui
     pccx_lower_store(l, l->map.vector, pccx_lower_row_addr(l, n->inputs[1], l->row_first),
                      rows * pccx_lower_padded(experts));
     if (status == TV_OK)
-        status = pccx_lower_end_program(l, PCCX_LOWER_ROUTE, (uint64_t)rows * experts, sink);
+        status = pccx_lower_end_program(l, l->host_op_of[n->op], (uint64_t)rows * experts, sink);
     for (uint32_t r = 0; r < rows && status == TV_OK; r++)
         status = route_row(l, n, r, logits, pairs + (size_t)r * used, sink);
     free(logits);

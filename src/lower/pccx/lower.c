@@ -3,6 +3,7 @@
  * packing of keys and values (kv_cache.c). */
 #include <stdlib.h>
 
+#include "graph/host_node.h"
 #include "lower/pccx/state.h"
 
 /* ---- Creating ---- */
@@ -18,6 +19,8 @@ static void destroy(void *state)
     tv_pool_free(l->pool);
     for (size_t i = 0; l->kept_values && i < l->graph->values.count; i++)
         free(l->kept_values[i]);
+    for (size_t i = 0; l->host_nodes && i < l->graph->nodes.count; i++)
+        tv_host_node_free(l->host_nodes[i]);
     for (size_t i = 0; i < l->graph->caches.count; i++) {
         if (l->blocks)
             free(l->blocks[i]);
@@ -25,6 +28,7 @@ static void destroy(void *state)
             free(l->value_rows[i]);
     }
     free(l->kept_values);
+    free(l->host_nodes);
     free(l->folds);
     free(l->constants);
     pccx_lower_plan_fini(&l->plan);
@@ -41,11 +45,13 @@ static tv_status allocate(pccx_lowering *l, const tv_diag_sink *sink)
     l->folds = calloc(g->nodes.count + 1, sizeof *l->folds);
     l->constants = calloc(g->nodes.count + 1, sizeof *l->constants);
     l->kept_values = calloc(g->values.count + 1, sizeof *l->kept_values);
+    l->host_nodes = calloc(g->nodes.count + 1, sizeof *l->host_nodes);
     l->map.keys = calloc(g->caches.count + 1, sizeof *l->map.keys);
     l->map.values = calloc(g->caches.count + 1, sizeof *l->map.values);
     l->blocks = calloc(g->caches.count + 1, sizeof *l->blocks);
     l->value_rows = calloc(g->caches.count + 1, sizeof *l->value_rows);
-    bool ok = l->folds && l->constants && l->kept_values && l->map.keys && l->map.values && l->blocks && l->value_rows;
+    bool ok = l->folds && l->host_nodes && l->constants && l->kept_values && l->map.keys && l->map.values &&
+              l->blocks && l->value_rows;
     for (size_t i = 0; i < g->caches.count && ok; i++) {
         size_t rows = (size_t)g->caches.data[i].heads * g->caches.data[i].value_dim;
         l->blocks[i] = calloc(rows, PCCX_LOWER_BLOCK * sizeof **l->blocks);
@@ -75,8 +81,9 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
         .scale_search = tv_scale_search(tv_cpu()),
         .host_ops = {{"pack keys to INT4", 0, 0},
                      {"pack values to INT4", 0, 0},
-                     {"hand a vector to the weight stream", 0, 0},
-                     {"route to experts", 0, 0}},
+                     {"hand a vector to the weight stream", 0, 0}},
+        .host_op_count = PCCX_LOWER_HOST_OPS,
+        .allow_host_ops = options->allow_host_ops,
     };
     tv_status status = allocate(l, sink);
     if (status == TV_OK)
@@ -114,7 +121,8 @@ static void load_constants(pccx_lowering *l)
     if (l->constants_loaded)
         return;
     pccx_lower_load(l, l->plan.ones, l->map.ones, l->widest);
-    pccx_lower_load(l, l->plan.constants, l->map.words, l->constant_count * PCCX_LOWER_LANES);
+    if (l->constant_count)
+        pccx_lower_load(l, l->plan.constants, l->map.words, l->constant_count * PCCX_LOWER_LANES);
     if (l->minus_length)
         pccx_lower_load(l, l->plan.minus_ones, l->map.minus_ones, l->minus_length);
     l->constants_loaded = true;
@@ -129,7 +137,7 @@ static tv_status lower_node(pccx_lowering *l, uint32_t node, uint32_t first, uin
     tv_builder_label(&l->program, l->block_name);
     load_constants(l);
     l->plan.values[n->output].grouped = false;
-    return pccx_lower_emitters[n->op](l, n, sink);
+    return l->folds[node].on_host ? pccx_lower_host_node(l, n, sink) : pccx_lower_emitters[n->op](l, n, sink);
 }
 
 /* Without a row that needs logits the output block is omitted. Nodes whose outputs are as wide as the vocabulary are
@@ -188,7 +196,7 @@ static unsigned host_ops(const void *state, const tv_host_op **list)
 {
     const pccx_lowering *l = state;
     *list = l->host_ops;
-    return l->experts_used ? PCCX_LOWER_HOST_OPS : PCCX_LOWER_ROUTE;
+    return l->host_op_count;
 }
 
 extern const tv_backend tv_backend_pccx;

@@ -11,7 +11,7 @@
  * handovers. */
 #include "lower/pccx/state.h"
 
-tv_status pccx_lower_end_program(pccx_lowering *l, pccx_lower_host_op op, uint64_t elements, const tv_diag_sink *sink)
+tv_status pccx_lower_end_program(pccx_lowering *l, unsigned op, uint64_t elements, const tv_diag_sink *sink)
 {
     l->host_ops[op].count++;
     l->host_ops[op].elements += elements;

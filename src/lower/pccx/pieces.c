@@ -58,18 +58,18 @@ void pccx_lower_cvo_row(pccx_lowering *l, pccx_insn insn, uint32_t out, uint32_t
 
 /* ---- Functions ---- */
 
-/* tanh(x) = 1 / (1 + 2 / e) with e = exp(2 x) - 1, which keeps its digits near 0. */
+/* tanh(x) = 1 / (1 + 1 / (e / 2)) with e = exp(2 x) - 1, which keeps its digits near 0. */
 static void emit_tanh(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t length)
 {
-    uint32_t two = pccx_lower_common_scalar(l, PCCX_COMMON_TWO), e = next_work_buffer(l), x = next_work_buffer(l);
-    scale_piece(l, x + 1, in, two, length, 0);
-    pccx_lower_move(l, e, l->plan.minus_ones, length);
-    pccx_lower_cvo(l, PCCX_CVO_EXP, e, x + 1, length, PCCX_LOWER_ACCM);
-    pccx_lower_move(l, x, two, 1);
-    pccx_lower_cvo(l, PCCX_CVO_RECIP, x + 1, e, length, 0);
-    pccx_lower_move(l, e, l->plan.ones, length);
-    pccx_lower_cvo(l, PCCX_CVO_SCALE, e, x, length, PCCX_LOWER_ACCM);
-    pccx_lower_cvo(l, PCCX_CVO_RECIP, out, e, length, 0);
+    uint32_t e = next_work_buffer(l), x = next_work_buffer(l);
+    scale_piece(l, x, in, pccx_lower_common_scalar(l, PCCX_COMMON_TWO), length, 0);
+    pccx_lower_move(l, e, pccx_lower_common_scalar(l, PCCX_COMMON_HALF), 1);
+    pccx_lower_move(l, e + 1, l->plan.minus_ones, length);
+    pccx_lower_cvo(l, PCCX_CVO_EXP, e + 1, x, length, PCCX_LOWER_ACCM);
+    pccx_lower_cvo(l, PCCX_CVO_SCALE, e + 1, e, length, 0);
+    pccx_lower_move(l, x, l->plan.ones, length);
+    pccx_lower_cvo(l, PCCX_CVO_RECIP, x, e + 1, length, PCCX_LOWER_ACCM);
+    pccx_lower_cvo(l, PCCX_CVO_RECIP, out, x, length, 0);
 }
 
 /* sigmoid(x) = 1 / (1 + exp(-x)) */
@@ -112,14 +112,15 @@ void pccx_lower_function(pccx_lowering *l, tv_activation function, uint32_t out,
 static void select_lanes(pccx_lowering *l, uint32_t out, uint32_t to, uint32_t in, uint32_t from, uint32_t count)
 {
     uint32_t rows = to + count, columns = pccx_lower_padded(from + count), x = next_work_buffer(l);
-    uint64_t selection = l->map.identity + (uint64_t)from * PCCX_LOWER_BEAT_BYTES -
-                         (uint64_t)to * PCCX_LOWER_BEAT_BYTES; /* rows of zeros precede it */
     uint64_t scale_bytes = (uint64_t)pccx_lower_l2_size(rows) * PCCX_LOWER_WORD_BYTES;
     pccx_lower_move(l, x, in, columns);
     pccx_lower_multiply(l, x, in, l->map.minus_ones, l->map.identity, columns, false, true);
     for (unsigned i = 0; i < 2; i++) {
         pccx_lower_stream(l, false, l->map.ones, scale_bytes);
-        pccx_lower_stream(l, false, selection, (uint64_t)rows * PCCX_LOWER_BEAT_BYTES);
+        if (to)
+            pccx_lower_stream(l, false, l->map.zeros, (uint64_t)to * PCCX_LOWER_BEAT_BYTES);
+        pccx_lower_stream(l, false, l->map.identity + (uint64_t)from * PCCX_LOWER_BEAT_BYTES,
+                          (uint64_t)count * PCCX_LOWER_BEAT_BYTES);
         pccx_lower_gemv(l, out, i ? x : in, rows, columns, i || to ? PCCX_LOWER_ACCM : 0);
     }
 }

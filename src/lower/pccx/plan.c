@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "graph/host_node.h"
 #include "lower/pccx/state.h"
 
 enum { GROUP = 64, ROWS_MAX = 32, VALUE_MAX = 65535, SOFT_CAP_MAX = 80, NARROW_MAX = 32 };
@@ -136,7 +137,9 @@ static const char *find_problem(const pccx_lowering *l, const tv_graph_node *n)
     uint32_t columns = pccx_lower_columns(l, n->output);
     if (!pccx_lower_emitters[n->op])
         return "such instructions";
-    if (pccx_lower_is_wide(l, n->output) ? !is_elementwise(n) : columns > PCCX_LOWER_BLOCK_ROWS)
+    if (pccx_lower_is_wide(l, n->output)
+            ? !is_elementwise(n)
+            : columns > (n->op == TV_OP_GATHER ? VALUE_MAX * PCCX_LOWER_LANES : PCCX_LOWER_BLOCK_ROWS))
         return "instructions for rows of more than 32768 elements";
     switch (n->op) {
     case TV_OP_ATTENTION:
@@ -166,12 +169,27 @@ static const char *find_problem(const pccx_lowering *l, const tv_graph_node *n)
     }
 }
 
-static tv_status check_graph(const pccx_lowering *l, const tv_diag_sink *sink)
+/* Lists the host's work on an operator. */
+static void add_host_op(pccx_lowering *l, tv_graph_op op, const char *name)
+{
+    if (l->host_op_of[op])
+        return;
+    l->host_ops[l->host_op_count].name = name;
+    l->host_op_of[op] = l->host_op_count++;
+}
+
+static tv_status check_graph(pccx_lowering *l, const tv_diag_sink *sink)
 {
     for (size_t i = 0; i < l->graph->nodes.count; i++) {
-        const char *problem = find_problem(l, &l->graph->nodes.data[i]);
-        if (problem)
-            return tv_backend_reject(l->graph, &l->graph->nodes.data[i], "pccx", problem, sink);
+        const tv_graph_node *n = &l->graph->nodes.data[i];
+        const char *problem = find_problem(l, n);
+        l->folds[i].on_host = problem && l->allow_host_ops && tv_host_node_possible(n);
+        if (problem && !l->folds[i].on_host)
+            return tv_backend_reject(l->graph, n, "pccx", problem, sink);
+        if (l->folds[i].on_host)
+            add_host_op(l, n->op, tv_graph_op_infos[n->op].name);
+        if (n->op == TV_OP_MOE)
+            add_host_op(l, n->op, "route to experts");
     }
     if (l->context > VALUE_MAX || tv_graph_vocabulary(l->graph) > VALUE_MAX * PCCX_LOWER_LANES)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "a smaller --context may help",
@@ -182,11 +200,9 @@ static tv_status check_graph(const pccx_lowering *l, const tv_diag_sink *sink)
 
 /* ---- Constants ---- */
 
-static const float common_scalars[PCCX_COMMONS] = {[PCCX_COMMON_ONE] = 1,
-                                                   [PCCX_COMMON_MINUS_ONE] = -1,
-                                                   [PCCX_COMMON_TWO] = 2,
-                                                   [PCCX_COMMON_HUGE] = 0x1p64f,
-                                                   [PCCX_COMMON_TINY] = 0x1p-64f};
+static const float common_scalars[PCCX_COMMONS] = {
+    [PCCX_COMMON_ONE] = 1,     [PCCX_COMMON_MINUS_ONE] = -1, [PCCX_COMMON_TWO] = 2,
+    [PCCX_COMMON_HALF] = 0.5f, [PCCX_COMMON_HUGE] = 0x1p64f, [PCCX_COMMON_TINY] = 0x1p-64f};
 
 static float scalar_operand(const pccx_lowering *l, const tv_graph_node *n)
 {

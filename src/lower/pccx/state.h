@@ -33,7 +33,6 @@ typedef enum pccx_lower_host_op {
     PCCX_LOWER_PACK_KEYS,
     PCCX_LOWER_PACK_VALUES,
     PCCX_LOWER_HANDOVER,
-    PCCX_LOWER_ROUTE, /* only with MoE */
     PCCX_LOWER_HOST_OPS
 } pccx_lower_host_op;
 
@@ -76,6 +75,7 @@ typedef enum pccx_lower_common {
     PCCX_COMMON_ONE,
     PCCX_COMMON_MINUS_ONE,
     PCCX_COMMON_TWO,
+    PCCX_COMMON_HALF,
     PCCX_COMMON_HUGE, /* 2^64 and its reciprocal */
     PCCX_COMMON_TINY,
     PCCX_COMMONS
@@ -124,8 +124,8 @@ typedef struct pccx_lower_constants {
 /* Addresses in host memory besides the constants of nodes, in bytes. */
 typedef struct pccx_lower_host_map {
     uint64_t end;
-    uint64_t identity, rotation; /* 32 rows of one beat: the identity, which PCCX_LOWER_LANES rows of zeros precede; the
-                                    rotation of neighbours by 90 degrees */
+    uint64_t identity, rotation; /* 32 rows of one beat: the identity; the rotation of neighbours by 90 degrees */
+    uint64_t zeros;              /* PCCX_LOWER_LANES rows of one beat */
     uint64_t ones, minus_ones;   /* row scales */
     uint64_t cuts;               /* [PCCX_LOWER_BLOCK][PCCX_LOWER_BLOCK]: row i has i zeros, then ones */
     uint64_t words;              /* image of the constant words */
@@ -133,6 +133,7 @@ typedef struct pccx_lower_host_map {
     uint64_t vector, vector2;    /* vectors that the next program streams */
     uint64_t key, value, logits; /* results that the host reads */
     uint64_t expert_weights;     /* MoE: a word for each token and expert */
+    uint64_t host_nodes;         /* inputs of a node that the host computes, and its output */
     uint64_t *keys, *values;     /* of each cache: [head][plane] */
 } pccx_lower_host_map;
 
@@ -173,8 +174,10 @@ typedef struct pccx_lowering {
     bool timing;                       /* timing only, no data */
     bool keep_values;
     float **kept_values; /* graph values that pass through host memory (the inputs of norms), or NULL */
-    tv_host_op host_ops[PCCX_LOWER_HOST_OPS];
-    unsigned host_op_count;
+    bool allow_host_ops;
+    struct tv_host_node **host_nodes;                  /* of each node, or NULL */
+    tv_host_op host_ops[PCCX_LOWER_HOST_OPS + TV_OPS]; /* the first ones by pccx_lower_host_op */
+    unsigned host_op_count, host_op_of[TV_OPS];
     tv_output_group *outputs; /* or NULL */
     const char *emit;
     uint32_t steps, programs;
@@ -352,7 +355,7 @@ tv_status pccx_lower_read_bf16(pccx_lowering *l, uint64_t addr, size_t n, float 
 /* ---- nodes.c ---- */
 
 /* Ends the program, so that the next one can stream its results or the host can read them. */
-tv_status pccx_lower_end_program(pccx_lowering *l, pccx_lower_host_op op, uint64_t elements, const tv_diag_sink *sink);
+tv_status pccx_lower_end_program(pccx_lowering *l, unsigned op, uint64_t elements, const tv_diag_sink *sink);
 
 /* The input of products, for the current rows; with several rows its groups of columns are copied once for all
  * readers. */
@@ -381,6 +384,14 @@ pccx_lower_emitter pccx_lower_rope, pccx_lower_attention;                       
 pccx_lower_emitter pccx_lower_sum, pccx_lower_product, pccx_lower_quotient, pccx_lower_unary; /* elements.c */
 pccx_lower_emitter pccx_lower_swish, pccx_lower_slice, pccx_lower_concat, pccx_lower_reshape; /* elements.c */
 pccx_lower_emitter pccx_lower_reduce;                                                         /* elements.c */
+
+/* ---- host_nodes.c ---- */
+
+/* A node that the host computes. */
+pccx_lower_emitter pccx_lower_host_node;
+
+/* Bytes of its inputs and its output for one row. */
+uint64_t pccx_lower_host_node_bytes(const pccx_lowering *l, const tv_graph_node *n);
 
 /* ---- pieces.c ---- */
 

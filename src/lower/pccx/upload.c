@@ -146,19 +146,17 @@ static tv_status upload_table(pccx_lowering *l, const tv_graph_node *n, pccx_low
 /* rope(x, y) = (x, y) * cos a + (-y, x) * sin a: `rotation` makes the second vector. */
 static tv_status upload_rotations(pccx_lowering *l, const tv_diag_sink *sink)
 {
-    enum { ZEROS = PCCX_LOWER_LANES * PCCX_LOWER_BEAT_BYTES };
-    uint8_t selections[ZEROS + PCCX_LOWER_BLOCK * PCCX_LOWER_BEAT_BYTES] = {0}, *identity = selections + ZEROS,
-                                                  rotation[PCCX_LOWER_BLOCK * PCCX_LOWER_BEAT_BYTES] = {0};
-    uint64_t addr;
+    uint8_t identity[PCCX_LOWER_BLOCK * PCCX_LOWER_BEAT_BYTES] = {0},
+                                        rotation[PCCX_LOWER_BLOCK * PCCX_LOWER_BEAT_BYTES] = {0};
     for (unsigned r = 0; r < PCCX_LOWER_BLOCK; r++) {
         unsigned other = r ^ 1, weight = r % 2 ? 1 : 15; /* 15: -1 */
         identity[r * PCCX_LOWER_BEAT_BYTES + r / 2] = (uint8_t)(1 << (r % 2 * 4));
         rotation[r * PCCX_LOWER_BEAT_BYTES + other / 2] = (uint8_t)(weight << (other % 2 * 4));
     }
-    TV_TRY(pccx_lower_reserve(l, sizeof selections, &addr, sink));
+    TV_TRY(pccx_lower_reserve(l, sizeof identity, &l->map.identity, sink));
     TV_TRY(pccx_lower_reserve(l, sizeof rotation, &l->map.rotation, sink));
-    l->map.identity = addr + ZEROS;
-    TV_TRY(tv_machine_write(l->machine, "host", addr, selections, sizeof selections, sink));
+    TV_TRY(pccx_lower_reserve(l, PCCX_LOWER_LANES * PCCX_LOWER_BEAT_BYTES, &l->map.zeros, sink)); /* as memory is */
+    TV_TRY(tv_machine_write(l->machine, "host", l->map.identity, identity, sizeof identity, sink));
     return tv_machine_write(l->machine, "host", l->map.rotation, rotation, sizeof rotation, sink);
 }
 
@@ -293,6 +291,17 @@ static tv_status reserve_caches(pccx_lowering *l, uint64_t *widest, const tv_dia
     return TV_OK;
 }
 
+/* The most that a row of a node on the host needs. */
+static uint64_t host_node_bytes(const pccx_lowering *l)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; i < l->graph->nodes.count; i++) {
+        uint64_t bytes = l->folds[i].on_host ? pccx_lower_host_node_bytes(l, &l->graph->nodes.data[i]) : 0;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 static tv_status reserve_session(pccx_lowering *l, const tv_diag_sink *sink)
 {
     pccx_lower_host_map *m = &l->map;
@@ -301,6 +310,7 @@ static tv_status reserve_session(pccx_lowering *l, const tv_diag_sink *sink)
     TV_TRY(pccx_lower_reserve(l, 2 * (vector > wide ? vector : wide), &m->vector, sink)); /* a row of logits, too */
     TV_TRY(pccx_lower_reserve(l, 2 * vector, &m->vector2, sink));
     TV_TRY(pccx_lower_reserve(l, rows * l->experts_used * PCCX_LOWER_WORD_BYTES, &m->expert_weights, sink));
+    TV_TRY(pccx_lower_reserve(l, rows * host_node_bytes(l), &m->host_nodes, sink));
     TV_TRY(pccx_lower_reserve(l, 2 * rows * kv, &m->key, sink));
     TV_TRY(pccx_lower_reserve(l, 2 * rows * kv, &m->value, sink));
     return pccx_lower_reserve(l, 2 * rows * wide, &m->logits, sink);
