@@ -14,7 +14,7 @@ extern const tv_backend tv_backend_pccx;
 
 enum { TOKENS = 6, WORDS = 8, COLUMNS = 48, LOGITS_MAX = 256 };
 
-/* Of the largest element: activations are rounded to 8 bits whose scale is a power of two, and then to BF16. */
+/* Of the element of largest magnitude: activations are rounded to 8 bits whose scale is a power of two, and then to BF16. */
 #define TOLERANCE 0.02f
 
 static unit_log logged;
@@ -119,20 +119,20 @@ static uint32_t build_odd_slice(tv_graph_builder *b, uint32_t x) { return slice(
 
 static uint32_t build_odd_concat(tv_graph_builder *b, uint32_t x)
 {
-    uint32_t parts[] = {slice(b, "a", x, 1, 4), slice(b, "b", x, 5, 40), slice(b, "c", x, 41, 48)};
-    return tv_graph_add(b, TV_OP_CONCAT, "y", parts, 3, NULL);
+    uint32_t slices[] = {slice(b, "a", x, 1, 4), slice(b, "b", x, 5, 40), slice(b, "c", x, 41, 48)};
+    return tv_graph_add(b, TV_OP_CONCAT, "y", slices, 3, NULL);
 }
 
 /* Of rows of rows. */
 static uint32_t build_inner_slice(tv_graph_builder *b, uint32_t x)
 {
-    return reshape(b, "y", slice(b, "parts", reshape(b, "rows", x, 4, 12), 3, 10), 1, 28);
+    return reshape(b, "y", slice(b, "columns", reshape(b, "rows", x, 4, 12), 3, 10), 1, 28);
 }
 
 static uint32_t build_inner_concat(tv_graph_builder *b, uint32_t x)
 {
-    uint32_t parts[] = {reshape(b, "a", x, 4, 12), reshape(b, "b", slice(b, "c", x, 8, 28), 4, 5)};
-    return reshape(b, "y", tv_graph_add(b, TV_OP_CONCAT, "rows", parts, 2, NULL), 1, 68);
+    uint32_t slices[] = {reshape(b, "a", x, 4, 12), reshape(b, "b", slice(b, "c", x, 8, 28), 4, 5)};
+    return reshape(b, "y", tv_graph_add(b, TV_OP_CONCAT, "rows", slices, 2, NULL), 1, 68);
 }
 
 /* Rows that are no whole words. */
@@ -149,8 +149,8 @@ static uint32_t build_transpose(tv_graph_builder *b, uint32_t x)
 
 static uint32_t build_matmul(tv_graph_builder *b, uint32_t x)
 {
-    uint32_t rows = reshape(b, "rows", x, 6, 8), turned = tv_graph_add1(b, TV_OP_TRANSPOSE, "z", rows);
-    return reshape(b, "y", tv_graph_add2(b, TV_OP_MATMUL, "products", rows, turned), 1, 36);
+    uint32_t rows = reshape(b, "rows", x, 6, 8), transposed = tv_graph_add1(b, TV_OP_TRANSPOSE, "z", rows);
+    return reshape(b, "y", tv_graph_add2(b, TV_OP_MATMUL, "products", rows, transposed), 1, 36);
 }
 
 static uint32_t build_softmax(tv_graph_builder *b, uint32_t x) { return tv_graph_add1(b, TV_OP_SOFTMAX, "y", x); }
@@ -264,13 +264,13 @@ static void check_case(const graph_case *c)
     static float expected[TOKENS * LOGITS_MAX], got[TOKENS * LOGITS_MAX];
     tv_graph *graph = build_graph(c);
     size_t count = TOKENS * (size_t)tv_graph_vocabulary(graph);
-    float largest = 0;
+    float absmax = 0;
     run_backend(&tv_backend_host, graph, expected);
     run_backend(&tv_backend_pccx, graph, got);
     for (size_t i = 0; i < count; i++)
-        largest = fabsf(expected[i]) > largest ? fabsf(expected[i]) : largest;
+        absmax = fabsf(expected[i]) > absmax ? fabsf(expected[i]) : absmax;
     for (size_t i = 0; i < count; i++)
-        if (!(fabsf(got[i] - expected[i]) <= TOLERANCE * largest))
+        if (!(fabsf(got[i] - expected[i]) <= TOLERANCE * absmax))
             fail_msg("%s: element %zu is %g, not %g", c->name, i, (double)got[i], (double)expected[i]);
     tv_graph_free(graph);
     assert_int_equal(logged.count, 0);

@@ -291,15 +291,15 @@ static tv_status reserve_caches(pccx_lowering *l, uint64_t *widest, const tv_dia
     return TV_OK;
 }
 
-/* The most that a row of a node on the host needs. */
+/* Bytes that a row of the nodes on the host needs at the maximum. */
 static uint64_t host_node_bytes(const pccx_lowering *l)
 {
-    uint64_t most = 0;
+    uint64_t max = 0;
     for (size_t i = 0; i < l->graph->nodes.count; i++) {
         uint64_t bytes = l->folds[i].on_host ? pccx_lower_host_node_bytes(l, &l->graph->nodes.data[i]) : 0;
-        most = bytes > most ? bytes : most;
+        max = bytes > max ? bytes : max;
     }
-    return most;
+    return max;
 }
 
 static tv_status reserve_session(pccx_lowering *l, const tv_diag_sink *sink)
