@@ -14,7 +14,7 @@ extern const tv_backend tv_backend_pccx;
 
 enum { TOKENS = 6, WORDS = 8, COLUMNS = 48, LOGITS_MAX = 256 };
 
-/* Of the element of largest magnitude: activations are rounded to 8 bits whose scale is a power of two, and then to BF16. */
+/* Of the absmax: activations are rounded to 8 bits whose scale is a power of two, and then to BF16. */
 #define TOLERANCE 0.02f
 
 static unit_log logged;
