@@ -121,22 +121,28 @@ def timing_needs_no_data(_folder):
 
 
 def dimensions_without_weights(folder):
-    """The bytes read per token on CMDQ: the 8-bit weights with a 32-bit scale per group (the largest
-    power of two up to 32 that divides the head size), gains, a row of the embedding, and one byte per
-    key and value element of all previous positions."""
+    """The bytes read per token on CMDQ: the 8-bit weights with a 32-bit scale per group, gains, a row of the embedding, and one byte
+    per key and value element of all previous positions."""
     for name, s in SIZES.items():
         path = os.path.join(folder, name + ".json")
         with open(path, "w") as f:
             json.dump(s, f)
         dim, layers = s["hidden_size"], s["num_hidden_layers"]
-        weights = s["vocab_size"] * dim + layers * (4 * dim * dim + 3 * dim * s["intermediate_size"])
+        inner, vocabulary = s["intermediate_size"], s["vocab_size"]
         gains = (2 * layers + 1) * dim
         head = dim // s["num_attention_heads"]
-        group = next(g for g in (32, 16, 8) if head % g == 0 and dim % g == 0 and s["intermediate_size"] % g == 0)
+
+        def scaled(weights, *multiples):
+            """Bytes of weights with a scale for each group, which divides the columns and, of what attention gives, the heads."""
+            return weights + weights // next(g for g in (32, 16, 8) if all(m % g == 0 for m in multiples)) * 4
+
+        weights = (vocabulary + layers * (4 * dim + 3 * inner)) * dim
+        stored = scaled((vocabulary + layers * (3 * dim + 2 * inner)) * dim, dim)
+        stored += layers * (scaled(dim * dim, dim, head) + scaled(dim * inner, inner))
         tokens, prompt = 3, 5
         expected = 0
         for t in range(tokens):
-            expected += weights + weights // group * 4 + gains * 4 + dim * 4 + 2 * layers * dim * (prompt + t + 1)
+            expected += stored + gains * 4 + dim * 4 + 2 * layers * dim * (prompt + t + 1)
         got = as_json("llm", path, "-t", "cmdq", "--timing-only", "--prompt-tokens", str(prompt), "-n",
                       str(tokens))["targets"][0]
         expect(f"{name}: bytes of {tokens} tokens", got.get("read_bytes") == expected,

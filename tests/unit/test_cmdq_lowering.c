@@ -223,6 +223,13 @@ static uint32_t products_of_vectors(tv_graph_builder *b)
     return reshape(b, add2(b, TV_OP_ADD, linear(b, "each", x, 8, true), x), 1, 32);
 }
 
+/* An output of one tile, which is wider than a block of weights where banks are small. */
+static uint32_t wide_products(tv_graph_builder *b)
+{
+    uint32_t y = linear(b, "wide", input(b, "x", 64), 256, true);
+    return add2(b, TV_OP_SUB, y, add1(b, TV_OP_REDUCE_MEAN, y, NULL));
+}
+
 /* A streamed classifier: what follows it is applied tile by tile. */
 static uint32_t classifier(tv_graph_builder *b)
 {
@@ -258,6 +265,7 @@ static const graph_case cases[] = {
     {"transposed", transposed, 1e-5f, true, true},
     {"products", products, 0.03f, true, false},
     {"products of vectors", products_of_vectors, 0.03f, true, false},
+    {"wide products", wide_products, 0.03f, true, false},
     {"classifier", classifier, 0.03f, true, false},
 };
 
@@ -349,9 +357,13 @@ static void graphs_give_the_results_of_the_host(void **state)
     (void)state;
     tv_config *config;
     assert_int_equal(tv_config_new("cmdq", NULL, &config), TV_OK);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        for (unsigned output = 0; output < 2; output++)
-            run_case(&cases[i], config, output);
+    for (unsigned small = 0; small < 2; small++) {
+        if (small)
+            assert_int_equal(tv_config_set(config, "spm.bank_bytes", "16Ki", NULL), TV_OK);
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+            for (unsigned output = 0; output < 2; output++)
+                run_case(&cases[i], config, output);
+    }
     tv_config_free(config);
 }
 

@@ -137,15 +137,6 @@ static float cache_scale(const cmdq_lowering *l, uint32_t cache, unsigned input)
 
 /* ---- Scores ---- */
 
-/* c * tanh(score / c) */
-static void cap_scores(cmdq_lowering *l, float cap, cmdq_lower_operand scores, uint64_t count)
-{
-    scores.scale = 1 / cap;
-    cmdq_lower_begin_vector(l, CMDQ_VE_UNARY_TILE, scores, scores, 1, count);
-    tv_queue_builder_text(l->builder, CMDQ_F_unary_function, "tanh");
-    cmdq_lower_finish_entry(l);
-}
-
 /* Scores of one head; with several tokens, the causal mask is added. */
 static void emit_scores(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, token_tile r, cmdq_lower_operand out)
 {
@@ -155,9 +146,9 @@ static void emit_scores(cmdq_lowering *l, const tv_graph_node *n, uint32_t head,
     cmdq_lower_begin_tensor(l, CMDQ_TE_QKT_TILE, in, cmdq_lower_f32(cmdq_lower_scratch(l, n, CMDQ_SCRATCH_KEYS)), out,
                             (cmdq_lower_gemm){r.count, t, d, 8});
     cmdq_lower_set_scale(l, CMDQ_F_scale_wgt, cache_scale(l, n->attrs.cache, 1));
-    cmdq_lower_finish_entry(l);
     if (n->attrs.soft_cap > 0)
-        cap_scores(l, n->attrs.soft_cap, out, (uint64_t)r.count * t);
+        tv_queue_builder_real(l->builder, CMDQ_F_soft_cap, (double)n->attrs.soft_cap);
+    cmdq_lower_finish_entry(l);
     if (l->rows > 1) {
         cmdq_lower_operand mask = mask_operand(l, r, n->attrs.window);
         cmdq_lower_elementwise(l, CMDQ_VE_ADD_TILE, out, &mask, out, (uint64_t)r.count * t);

@@ -33,13 +33,14 @@ uint32_t cmdq_lower_expert_tile(const cmdq_lowering *l, const cmdq_lower_plan *p
     return (uint32_t)tv_min_u64(plan->hidden_tile, tv_graph_matrix(l->graph, n->inputs[2])->rows);
 }
 
-/* True when the blocks of a product fit a bank of weights: one tile of the output for each tile of the input. */
+/* True when the blocks of a product fit a bank of weights: one tile of the output for each tile of the input, or a row
+ * of it in small blocks. */
 static bool product_fits(const cmdq_lowering *l, const cmdq_lower_plan *plan, const tv_graph_node *n)
 {
     const cmdq_lower_format *in = &plan->formats[n->inputs[0]], *out = &plan->formats[n->output];
     bool whole = plan->rows == 1 || cmdq_lower_vectors(l, n->output) > 1;
     uint32_t group = cmdq_lower_group(l, n, 1), columns = whole ? tv_graph_columns(l->graph, n->inputs[0]) : in->tile,
-             rows = whole || l->streamed[n->output] ? 1 : out->tile;
+             rows = whole || l->streamed[n->output] || plan->small_blocks ? 1 : out->tile;
     return cmdq_lower_tile_rows(l, plan, columns, group) >= rows &&
            (whole || (columns % group == 0 && (n->op != TV_OP_GLU || out->tile % group == 0)));
 }
@@ -120,19 +121,48 @@ static tv_status make_plan(const cmdq_lowering *l, cmdq_lower_plan *plan, const 
     return nodes_fit(l, plan) ? cmdq_lower_allocate_buffers(l, plan) : TV_ERR_INPUT;
 }
 
-/* Maximizes the tokens per step, then the hidden columns per tile. */
-static tv_status choose_plan(const cmdq_lowering *l, cmdq_lower_plan *plan, uint32_t rows_max, uint32_t tile_max,
+/* Maximizes the tokens per step, of at least rows_min, then the hidden columns per tile. */
+static tv_status choose_plan(const cmdq_lowering *l, cmdq_lower_plan *plan, uint32_t rows_min, bool small_blocks,
                              const cmdq_lower_use *uses, const uint32_t *last_uses)
 {
     tv_status status = TV_ERR_INPUT;
-    for (uint32_t rows = rows_max; rows > 0 && status == TV_ERR_INPUT; rows /= 2)
-        for (uint32_t tile = tile_max; tile >= CMDQ_LOWER_TILE_MIN && status == TV_ERR_INPUT; tile /= 2) {
-            *plan = (cmdq_lower_plan){.rows = rows, .hidden_tile = tile};
+    for (uint32_t rows = CMDQ_LOWER_ROWS_MAX; rows >= rows_min && status == TV_ERR_INPUT; rows /= 2)
+        for (uint32_t tile = CMDQ_LOWER_TILE_MAX; tile >= CMDQ_LOWER_TILE_MIN && status == TV_ERR_INPUT; tile /= 2) {
+            *plan = (cmdq_lower_plan){.rows = rows, .hidden_tile = tile, .small_blocks = small_blocks};
             status = make_plan(l, plan, uses, last_uses);
             if (status != TV_OK)
                 cmdq_lower_plan_fini(plan);
         }
     return status;
+}
+
+/* For single tokens: as many hidden columns as fit. */
+static tv_status plan_token(cmdq_lowering *l, const cmdq_lower_use *uses, const uint32_t *last_uses)
+{
+    tv_status status = TV_ERR_INPUT;
+    for (uint32_t tile = 1 << 20; tile >= CMDQ_LOWER_TILE_MIN && status == TV_ERR_INPUT; tile /= 2) {
+        l->plans[0] = (cmdq_lower_plan){.rows = 1, .hidden_tile = tile};
+        status = make_plan(l, &l->plans[0], uses, last_uses);
+        if (status != TV_OK)
+            cmdq_lower_plan_fini(&l->plans[0]);
+    }
+    return status;
+}
+
+/* For several tokens: first with a block of weights for each tile; then with smaller blocks, if that allows more
+ * tokens. TV_OK also when only one token fits. */
+static tv_status plan_tokens(cmdq_lowering *l, const cmdq_lower_use *uses, const uint32_t *last_uses)
+{
+    cmdq_lower_plan small = {0};
+    tv_status status = choose_plan(l, &l->plans[1], 2, false, uses, last_uses);
+    uint32_t rows = l->plans[1].rows ? l->plans[1].rows : 1;
+    if (status != TV_ERR_MEMORY && rows < CMDQ_LOWER_ROWS_MAX)
+        status = choose_plan(l, &small, 2 * rows, true, uses, last_uses);
+    if (small.rows) {
+        cmdq_lower_plan_fini(&l->plans[1]);
+        l->plans[1] = small;
+    }
+    return status == TV_ERR_INPUT ? TV_OK : status;
 }
 
 tv_status cmdq_lower_plan_memory(cmdq_lowering *l, const tv_backend_options *options, const tv_diag_sink *sink)
@@ -144,11 +174,9 @@ tv_status cmdq_lower_plan_memory(cmdq_lowering *l, const tv_backend_options *opt
     uint32_t *last_uses = tv_graph_last_uses(l->graph, false);
     tv_status status = uses && last_uses ? TV_OK : TV_ERR_MEMORY;
     if (status == TV_OK)
-        status = choose_plan(l, &l->plans[0], 1, 1 << 20, uses, last_uses);
+        status = plan_token(l, uses, last_uses);
     if (status == TV_OK && has_tiles(l, uses))
-        status = choose_plan(l, &l->plans[1], CMDQ_LOWER_ROWS_MAX, CMDQ_LOWER_TILE_MAX, uses, last_uses);
-    if (status == TV_ERR_INPUT && l->plans[0].rows) /* no batches, then */
-        status = TV_OK;
+        status = plan_tokens(l, uses, last_uses);
     free(uses);
     free(last_uses);
     if (status == TV_ERR_MEMORY)

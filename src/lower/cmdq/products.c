@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products with weights. They pass alternately through two banks. With one token blocks of weights are as large as a
- * bank; with several, a block is one tile of the output. */
+ * bank; with several, a block is one tile of the output where that fits. */
 #include "lower/cmdq/emit.h"
 
 static uint32_t tile_columns(uint32_t tile, uint32_t column, uint32_t columns)
@@ -22,9 +22,38 @@ static product product_of(const cmdq_lowering *l, const tv_graph_node *n, unsign
     return p;
 }
 
+/* Rows of W that are more than fit a bank: blocks of them, token by token, because the outputs of a block for several
+ * tokens do not follow each other. */
+static void emit_small_blocks(cmdq_lowering *l, const product *p, cmdq_lower_operand out, cmdq_lower_slice all,
+                              uint32_t fit)
+{
+    for (uint32_t row = 0; row < all.rows; row += fit) {
+        cmdq_lower_slice slice = all;
+        slice.row += row;
+        slice.rows = tile_columns(fit, row, all.rows);
+        for (uint32_t column = 0; column < p->w->columns; column += p->in_tile) {
+            cmdq_lower_operand in = cmdq_lower_factor(l, p->node, 0, column);
+            slice.column = column;
+            slice.columns = tile_columns(p->in_tile, column, p->w->columns);
+            in.scale = 1;
+            unsigned slot = cmdq_lower_load_weights(l, p->w, slice);
+            for (uint32_t i = 0; i < p->m; i++)
+                cmdq_lower_multiply(l, p->w, slot, cmdq_lower_skip(in, (uint64_t)i * slice.columns),
+                                    cmdq_lower_skip(out, (uint64_t)i * all.rows + row), slice, 1);
+            slice.accumulate = true;
+            slice.bias = CMDQ_LOWER_NONE;
+        }
+    }
+}
+
 /* One block of rows of W: the whole input at once, or the sum over its tiles. */
 static void emit_block(cmdq_lowering *l, const product *p, cmdq_lower_operand out, cmdq_lower_slice slice)
 {
+    uint32_t fit = cmdq_lower_tile_rows(l, l->plan, p->in_tile, p->w->group);
+    if (slice.rows > fit) {
+        emit_small_blocks(l, p, out, slice, fit);
+        return;
+    }
     for (uint32_t column = 0; column < p->w->columns; column += p->in_tile) {
         cmdq_lower_operand in = cmdq_lower_factor(l, p->node, 0, column);
         slice.column = column;
@@ -187,7 +216,7 @@ void cmdq_lower_emit_linear(cmdq_lowering *l, const tv_graph_node *n)
 /* Columns [column, last) of one of the two products. */
 static void emit_half(cmdq_lowering *l, const product *p, cmdq_lower_operand out, uint32_t column, uint32_t last)
 {
-    uint32_t step = cmdq_lower_tile_rows(l, l->plan, p->in_tile, p->w->group);
+    uint32_t step = l->rows == 1 ? cmdq_lower_tile_rows(l, l->plan, p->in_tile, p->w->group) : last - column;
     for (uint32_t row = column; row < last; row += step) {
         cmdq_lower_slice slice = {row, tile_columns(step, row, last), 0, 0, false, CMDQ_LOWER_NONE};
         emit_block(l, p, cmdq_lower_skip(out, (uint64_t)(row - column) * p->m), slice);

@@ -71,6 +71,7 @@ enum {
 /* SPM for steps of up to `rows` tokens. */
 typedef struct cmdq_lower_plan {
     uint32_t rows, hidden_tile;
+    bool small_blocks;          /* blocks of weights may be smaller than tiles */
     cmdq_lower_format *formats; /* of each value */
     cmdq_lower_format *copies;  /* of each value: in integers, for products and caches; or not stored */
     uint32_t (*scratch)[CMDQ_LOWER_SCRATCH_MAX]; /* of each node: buffers */
