@@ -76,7 +76,8 @@ static inline void put_byte(tv_json_writer *w, char byte)
 
 /* ---- Structure ---- */
 
-static bool in_object(const tv_json_writer *w)
+/* Only asserted: without assertions it is not used. */
+static inline bool in_object(const tv_json_writer *w)
 {
     unsigned d = w->depth - 1;
     return w->depth > 0 && (w->objects[d / 64] >> (d % 64) & 1);

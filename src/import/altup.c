@@ -35,7 +35,7 @@ static const char *numbered(char text[NAME_MAX_LENGTH], const char *name, uint32
 /* sqrt(mean(x^2)) of each token */
 static uint32_t magnitude(tv_decoder *d, const char *as, uint32_t x)
 {
-    char text[NAME_MAX_LENGTH];
+    char text[NAME_MAX_LENGTH + sizeof "_squares"];
     snprintf(text, sizeof text, "%s_squares", as);
     uint32_t squares = mul(d, text, x, x);
     snprintf(text, sizeof text, "%s_mean", as);
