@@ -26,11 +26,29 @@ bool tv_sv_is_utf8(tv_sv a)
     return true;
 }
 
+/* The set of the characters of a text; some characters share a bit. */
+static uint64_t character_set(tv_sv text)
+{
+    uint64_t set = 0;
+    for (size_t i = 0; i < text.len; i++)
+        set |= UINT64_C(1) << (lower(text.ptr[i]) & 63);
+    return set;
+}
+
+/* A lower bound of the distance: the difference of the lengths, and the characters that only one text has. */
+static size_t distance_bound(tv_sv a, tv_sv b)
+{
+    uint64_t in_a = character_set(a), in_b = character_set(b);
+    size_t lengths = a.len > b.len ? a.len - b.len : b.len - a.len;
+    size_t only_a = (size_t)__builtin_popcountll(in_a & ~in_b), only_b = (size_t)__builtin_popcountll(in_b & ~in_a);
+    size_t only = only_a > only_b ? only_a : only_b;
+    return lengths > only ? lengths : only;
+}
+
 unsigned tv_edit_distance(tv_sv a, tv_sv b, unsigned limit)
 {
     enum { MAX = 63 };
-    size_t difference = a.len > b.len ? a.len - b.len : b.len - a.len; /* a lower bound of the distance */
-    if (a.len > MAX || b.len > MAX || difference > limit)
+    if (a.len > MAX || b.len > MAX || distance_bound(a, b) > limit)
         return limit + 1;
     unsigned rows[3][MAX + 1];
     unsigned *before = rows[0], *last = rows[1], *row = rows[2];

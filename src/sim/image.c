@@ -26,10 +26,11 @@ typedef struct page_iterator {
 
 static page_iterator *page_iterator_new(const tv_memory *memory)
 {
-    page_iterator *it = calloc(1, sizeof *it);
+    page_iterator *it = malloc(sizeof *it);
     if (!it)
         return NULL;
     it->memory = memory;
+    it->next = it->window = it->known = 0; /* the flags are read when they are needed */
     it->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     it->host_page = (uint64_t)sysconf(_SC_PAGESIZE);
     it->pages = tv_ceil_div(memory->size, PAGE);
@@ -51,8 +52,10 @@ static bool is_touched(page_iterator *it, uint64_t page)
         return true;
     if (host < it->window || host >= it->window + it->known) {
         uint64_t first = (uint64_t)(uintptr_t)it->memory->bytes / it->host_page + host;
-        ssize_t n = pread(it->pagemap, it->flags, sizeof it->flags, (off_t)(first * sizeof *it->flags));
-        if (n < (ssize_t)sizeof *it->flags) {
+        uint64_t left = tv_ceil_div((it->pages - page) * PAGE, it->host_page);
+        size_t bytes = sizeof *it->flags * (size_t)tv_min_u64(WINDOW, left);
+        ssize_t n = pread(it->pagemap, it->flags, bytes, (off_t)(first * sizeof *it->flags));
+        if (n < (ssize_t)bytes) {
             close(it->pagemap);
             it->pagemap = -1;
             return true;

@@ -310,8 +310,8 @@ tv_status tv_trace_summarize_stream(const char *name, tv_stream *stream, tv_trac
         *tables[i] = (tv_trace_table){.arena = &s->arena, .limit = TV_TRACE_ROWS};
     const tv_trace_handler handler = {
         .begin = read_head, .event = read_event, .end = read_tail, .user = s, .progress = progress};
-    tv_status status = tv_trace_longest_init(&s->longest, &s->arena) ? tv_trace_read(name, stream, &handler, sink)
-                                                                     : tv_fail_memory(sink);
+    tv_trace_longest_init(&s->longest, &s->arena);
+    tv_status status = tv_trace_read(name, stream, &handler, sink);
     if (status != TV_OK)
         tv_trace_summary_free(&s->s);
     else

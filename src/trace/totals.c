@@ -87,9 +87,14 @@ void tv_trace_table_fini(tv_trace_table *t)
 
 /* ---- Stalls ---- */
 
-bool tv_trace_longest_init(tv_trace_longest *l, tv_arena *arena)
+void tv_trace_longest_init(tv_trace_longest *l, tv_arena *arena)
 {
     l->texts = (tv_trace_table){.arena = arena, .limit = TEXTS_MAX};
+}
+
+/* Creates the cache of instructions when the first one comes: many traces are damaged before that. */
+static bool create_cache(tv_trace_longest *l)
+{
     l->insns = malloc(CACHED_INSNS * sizeof *l->insns);
     for (size_t i = 0; l->insns && i < CACHED_INSNS; i++)
         l->insns[i] = (tv_trace_insn){.index = -1};
@@ -113,7 +118,7 @@ static bool copy_text(tv_trace_longest *l, const char *text, const char **out)
 /* The cached instruction, or one of which only the index is known. */
 static tv_trace_insn find_instruction(const tv_trace_longest *l, int64_t index)
 {
-    const tv_trace_insn *insn = index >= 0 ? &l->insns[index & (CACHED_INSNS - 1)] : NULL;
+    const tv_trace_insn *insn = l->insns && index >= 0 ? &l->insns[index & (CACHED_INSNS - 1)] : NULL;
     return insn && insn->index == index ? *insn : (tv_trace_insn){.index = index};
 }
 
@@ -121,7 +126,7 @@ static tv_trace_insn find_instruction(const tv_trace_longest *l, int64_t index)
 static bool cache_instruction(tv_trace_longest *l, const tv_event *e)
 {
     tv_trace_insn insn = {.index = e->index, .line = e->line};
-    if (!copy_text(l, e->op, &insn.op) || !copy_text(l, e->file, &insn.file))
+    if (!copy_text(l, e->op, &insn.op) || !copy_text(l, e->file, &insn.file) || (!l->insns && !create_cache(l)))
         return false;
     l->insns[e->index & (CACHED_INSNS - 1)] = insn;
     for (unsigned i = 0; i < l->count; i++) {

@@ -37,12 +37,12 @@ typedef struct tv_trace_long_stall {
 typedef struct tv_trace_longest {
     tv_trace_long_stall rows[TV_TRACE_STALLS + 1]; /* longest first */
     unsigned count;
-    tv_trace_insn *insns; /* cache of instructions, by the low bits of their index */
+    tv_trace_insn *insns; /* cache of instructions, by the low bits of their index; NULL: none yet */
     tv_trace_table texts; /* strings of instructions and stalls */
 } tv_trace_longest;
 
-/* `longest` is zeroed storage; `arena` stays the caller's. false: out of memory. tv_trace_longest_fini in any case. */
-bool tv_trace_longest_init(tv_trace_longest *longest, tv_arena *arena);
+/* `longest` is zeroed storage; `arena` stays the caller's. */
+void tv_trace_longest_init(tv_trace_longest *longest, tv_arena *arena);
 
 /* To be called for every event. false: out of memory. */
 bool tv_trace_longest_event(tv_trace_longest *longest, const tv_event *event);
