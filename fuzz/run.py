@@ -12,9 +12,13 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import models  # noqa: E402
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The longest input of each target, in bytes.
-LENGTHS = {"asm": 512, "codec": 8, "config": 1024, "debug": 1024, "elf": 8192, "gguf": 8192, "json": 2048, "queue": 4096,
+LENGTHS = {"asm": 512, "codec": 8, "config": 1024, "debug": 1024, "elf": 8192, "gguf": 16384, "json": 2048, "queue": 4096,
            "run_cmdq": 1024, "run_opennpu": 512, "run_pccx": 512, "tokenizer": 1024, "trace": 4096}
 WORDS = re.compile(r'"\.?[a-z][a-z0-9_.]*"')
 
@@ -40,6 +44,7 @@ def gguf_seeds():
             data += bytes(i * 37 % 256 for i in range(size)) + bytes(-size % 32)
         yield head + bytes(-len(head) % 32) + data
     yield struct.pack("<7i", 4, 2, 1, 2, 1, 3, 1) + bytes(4 * (12 + 4 + 16 + 8 + 8 + 16 + 4 + 24 + 4 + 2))
+    yield from models.seeds()
     yield struct.pack("<4sI7iBI", b"24ka", 2, 4, 4, 1, 2, 1, 3, 1, 1, 2).ljust(256, b"\0") + bytes(4 * 12 + 3 * (12 + 16 + 8 + 8 + 16 + 48))
 
 

@@ -113,7 +113,6 @@ static tv_status read_json(tv_model *model, const char *path, const tv_input *in
     return status;
 }
 
-/* Takes *input in any case. */
 static tv_status read_input(tv_model *model, const char *path, uint32_t context, tv_input *input,
                             const tv_diag_sink *sink)
 {
@@ -138,14 +137,20 @@ static tv_status read_input(tv_model *model, const char *path, uint32_t context,
 
 tv_status tv_model_open(const char *path, uint32_t context, const tv_diag_sink *sink, tv_model **out)
 {
-    tv_model *model = calloc(1, sizeof *model);
-    if (!model)
-        return tv_fail_memory(sink);
-    model->close = tv_gguf_free;
     tv_input input;
-    tv_status status = tv_input_open(path, sink, &input);
-    if (status == TV_OK)
-        status = read_input(model, path, context, &input, sink);
+    TV_TRY(tv_input_open(path, sink, &input));
+    return tv_model_read(path, context, &input, sink, out);
+}
+
+tv_status tv_model_read(const char *path, uint32_t context, tv_input *input, const tv_diag_sink *sink, tv_model **out)
+{
+    tv_model *model = calloc(1, sizeof *model);
+    if (!model) {
+        tv_input_close(input);
+        return tv_fail_memory(sink);
+    }
+    model->close = tv_gguf_free;
+    tv_status status = read_input(model, path, context, input, sink);
     if (status != TV_OK) {
         tv_model_free(model);
         return status;
