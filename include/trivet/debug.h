@@ -33,7 +33,14 @@ typedef struct tv_debug_options {
 TV_API tv_status tv_debug_new(const tv_config *config, const tv_program *const *programs, unsigned count,
                               const tv_debug_options *options, const tv_diag_sink *sink, tv_debug **out);
 
-/* Frees `debug`, which may be NULL. */
+/* Completes the file of the trace that a command has started, if it is still open. It is put in place with
+ * `group`, which may be NULL: at once. TV_ERR_IO: the file could not be written and does not appear; TV_ERR_MEMORY. */
+TV_API tv_status tv_debug_finish_trace(tv_debug *debug, tv_output_group *group, const tv_diag_sink *sink);
+
+/* Ends such a trace; no file appears. */
+TV_API void tv_debug_abandon_trace(tv_debug *debug);
+
+/* Completes an open trace without a report of its failure, and frees `debug`, which may be NULL. */
 TV_API void tv_debug_free(tv_debug *debug);
 
 /* The debugger's machine, for inspection only. Any call that runs forwards or backwards may replace it. */

@@ -321,7 +321,32 @@ static void run_terminal(frontend *f)
     el_end(f->editor);
 }
 
+/* ---- The end ---- */
+
+/* Ends a trace that no `trace off` has ended. main puts its file in place after everything has been printed; a failed
+ * command of a script, whose exit status leaves no files of main, does not lose it. */
+static int end_trace(frontend *f, int result)
+{
+    tv_output_group *group = NULL;
+    tv_status status = TV_OK;
+    if (result == CLI_FAILED || f->c->no_memory) {
+        tv_debug_abandon_trace(f->debug);
+        return result;
+    }
+    if (result != CLI_INVALID)
+        status = cli_outputs(f->c, &group);
+    if (status == TV_OK)
+        status = tv_debug_finish_trace(f->debug, group, &f->c->sink);
+    else
+        tv_debug_abandon_trace(f->debug);
+    return status == TV_OK ? result : CLI_FAILED;
+}
+
 /* ---- The protocol ---- */
+
+typedef struct dap_stream {
+    bool read_failed;
+} dap_stream;
 
 static void dap_write(void *user, const void *bytes, size_t size)
 {
@@ -332,7 +357,7 @@ static void dap_write(void *user, const void *bytes, size_t size)
 
 static size_t dap_read(void *user, void *bytes, size_t size, int wait)
 {
-    (void)user;
+    dap_stream *stream = user;
     struct pollfd ends[] = {{.fd = STDOUT_FILENO}, {.fd = STDIN_FILENO, .events = POLLIN}};
     int available = wait ? 0 : poll(ends, CLI_COUNTOF(ends), 0);
     if (available > 0 && ends[0].revents & (POLLERR | POLLNVAL)) /* the editor has exited */
@@ -343,6 +368,7 @@ static size_t dap_read(void *user, void *bytes, size_t size, int wait)
     do
         n = read(STDIN_FILENO, bytes, size);
     while (n < 0 && errno == EINTR);
+    stream->read_failed |= n < 0;
     return n > 0 ? (size_t)n : 0;
 }
 
@@ -350,7 +376,12 @@ static int run_dap(cli *c)
 {
     if (c->file_count)
         return cli_error(c, CLI_E_COUNT, "the editor names the program in its launch request", "--dap takes no files");
-    return cli_exit_status(tv_dap_serve(&(tv_dap_io){dap_write, dap_read, NULL}, &c->sink));
+    dap_stream stream = {false};
+    tv_status status = tv_dap_serve(&(tv_dap_io){dap_write, dap_read, &stream}, &c->sink);
+    if (!stream.read_failed || status == TV_ERR_MEMORY)
+        return cli_exit_status(status);
+    cli_error(c, CLI_E_DIRECTORY, NULL, "cannot read standard input");
+    return CLI_FAILED;
 }
 
 static int run_debug(cli *c)
@@ -384,6 +415,7 @@ static int run_debug(cli *c)
                  : f.failed                                    ? CLI_INVALID
                  : tv_machine_fault(tv_debug_machine(f.debug)) ? CLI_FAULT
                                                                : CLI_OK;
+    result = end_trace(&f, result);
     close_session(&f);
     return result;
 }

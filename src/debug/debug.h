@@ -185,9 +185,6 @@ uint64_t tv_debug_history_bytes(const tv_debug *d);
 /* Traces everything that runs from here on into file `path`. While a trace is open, the run cannot be reversed. */
 tv_status tv_debug_trace_start(tv_debug *d, const char *path, tv_trace_format format, const tv_diag_sink *sink);
 
-/* Finishes the trace file; no effect if there is no trace. */
-tv_status tv_debug_trace_stop(tv_debug *d, const tv_diag_sink *sink);
-
 /* ---- breakpoints.c ---- */
 
 void tv_debug_delete_break_at(tv_debug *d, unsigned i);

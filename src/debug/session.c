@@ -31,7 +31,7 @@ void tv_debug_free(tv_debug *d)
 {
     if (!d)
         return;
-    tv_debug_trace_stop(d, NULL);
+    tv_debug_finish_trace(d, NULL, NULL);
     tv_debug_history_fini(d);
     for (size_t i = 0; i < d->displays.count; i++)
         free(d->displays.data[i].text);

@@ -18,14 +18,28 @@ tv_status tv_debug_trace_start(tv_debug *d, const char *path, tv_trace_format fo
     return TV_OK;
 }
 
-tv_status tv_debug_trace_stop(tv_debug *d, const tv_diag_sink *sink)
+static void clear_trace(tv_debug *d)
+{
+    d->trace = NULL;
+    free(d->trace_path);
+    d->trace_path = NULL;
+}
+
+tv_status tv_debug_finish_trace(tv_debug *d, tv_output_group *group, const tv_diag_sink *sink)
 {
     if (!d->trace)
         return TV_OK;
     tv_machine_trace(d->machine, NULL);
-    tv_status status = tv_trace_finish(d->trace, d->machine, sink);
-    d->trace = NULL;
-    free(d->trace_path);
-    d->trace_path = NULL;
+    tv_status status = tv_trace_finish_to(d->trace, d->machine, group, sink);
+    clear_trace(d);
     return status;
+}
+
+void tv_debug_abandon_trace(tv_debug *d)
+{
+    if (!d->trace)
+        return;
+    tv_machine_trace(d->machine, NULL);
+    tv_trace_abandon(d->trace);
+    clear_trace(d);
 }

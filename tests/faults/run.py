@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands on a host whose memory, files and disk fail at one call.
 
-    run.py TRIVET INJECT_LIBRARY [--runs N | --all] [--seed S] [--jobs J] [-k NAME] [--only KIND] [--verbose]
+    run.py TRIVET INJECT_LIBRARY [--runs N | --all] [--seed S] [--jobs J] [-k NAME] [--from NAME] [--only KIND] [--verbose]
 
 For each command of matrix.txt the calls of an undisturbed run are counted. Then runs follow in which
 - the n-th allocation fails, and in others all from the n-th on (LD_PRELOAD of INJECT_LIBRARY; KIND allocations);
@@ -11,12 +11,13 @@ For each command of matrix.txt the calls of an undisturbed run are counted. Then
 
 A run passes when its exit status, standard output, messages and files are those of the undisturbed run, or when it ends
 with exit status 3 and a message and has left no file. Nothing else passes. Without memory the message must be the one of
-out of memory. --runs bounds the runs of a command and kind, spread evenly, others with another --seed; --all tries all.
+out of memory. --runs bounds the runs of a command and kind, spread evenly, others with another --seed; --all tries all; --from begins at a command.
 """
 
 import collections
 import concurrent.futures
 import hashlib
+import json
 import os
 import queue
 import random
@@ -28,7 +29,8 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, ".."))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "llm")]
+import random_model  # noqa: E402
 import suite  # noqa: E402
 from suite import ROOT, Suite, parse_arguments  # noqa: E402
 
@@ -51,6 +53,38 @@ STEPS = 64  # of a complete sweep of the address space
 
 Outcome = collections.namedtuple("Outcome", "status out err files")
 Run = collections.namedtuple("Run", "name kind arguments expected prefix environment limit no_memory", defaults=((), None, None, False))
+
+
+def frame_session(program, parameters, memory):
+    """The messages of an editor: a launch, breakpoints, runs with every request for what is shown, the end."""
+    thread = {"threadId": 1}
+    path = os.path.join(ROOT, "examples", program)
+    requests = [("initialize", {}), ("launch", {"program": path, "parameters": parameters, "stopOnEntry": True}),
+                ("setBreakpoints", {"source": {"path": path}, "breakpoints": [{"line": 12, "condition": memory.replace(" ", ":") + " == 0"}]}),
+                ("setInstructionBreakpoints", {"breakpoints": [{"instructionReference": "0x3"}]}),
+                ("setDataBreakpoints", {"breakpoints": [{"dataId": memory + " 16", "accessType": "write"}]}), ("configurationDone", {}),
+                ("threads", {}), ("stackTrace", thread), ("scopes", {"frameId": 1}), ("variables", {"variablesReference": 1}),
+                ("variables", {"variablesReference": 2}), ("variables", {"variablesReference": 3}), ("next", thread), ("stackTrace", thread),
+                ("disassemble", {"memoryReference": "0x1", "instructionOffset": -1, "instructionCount": 4}),
+                ("readMemory", {"memoryReference": memory, "count": 32}),
+                ("writeMemory", {"memoryReference": memory, "data": "AQIDBA=="}), ("evaluate", {"expression": "info engines", "context": "repl"}),
+                ("completions", {"text": "inf", "column": 4}), ("stepBack", thread), ("continue", thread), ("stackTrace", thread),
+                ("continue", thread), ("exceptionInfo", thread), ("disconnect", {})]
+    messages = [json.dumps({"seq": i + 1, "type": "request", "command": command, "arguments": arguments})
+                for i, (command, arguments) in enumerate(requests)]
+    return "".join("Content-Length: %d\r\n\r\n%s" % (len(m), m) for m in messages)
+
+
+class SmallModel(random_model.Model):
+    """A model with the operators of a larger one; a run takes milliseconds."""
+
+    def __init__(self, arch, options, **dims):
+        super().__init__(arch, options, **(dims | {"embedding": 32, "heads": 2, "kv_heads": 1, "head": 16, "ff": 64, "layers": 2}))
+
+
+def write_model(path):
+    random_model.Model = SmallModel
+    random_model.write("llama", path, "Q8_0", vocabulary=320)
 
 
 class Faults(Suite):
@@ -77,8 +111,13 @@ class Faults(Suite):
                           ["run", "-q", os.path.join(examples, "pccx/pipeline.s"), "--trace", "u.json.zst"],
                           ["run", "-q", os.path.join(examples, "pccx/pipeline.s"), "--perfetto", "p.json"]):
             self.expect(" ".join(arguments), self.call(*arguments, cwd=self.inputs)[0] == 0)
-        self.write("inputs/script.txt", "step 3\nwhere\nback\nbreak 5\ncontinue\nwhy\ninfo engines\nprint 1 + 2\n")
+        self.write("inputs/script.txt", "step 3\nwhere\nback\nbreak 5\ncontinue\nwhy\ninfo engines\ninfo registers\ninfo queues\nprint 1 + 2\n")
         self.write("inputs/text.txt", "ROMEO:\nWhat light through yonder window breaks\n")
+        self.write("inputs/trace.txt", "trace on t.json\nstep 3\ncontinue\n")
+        self.write("inputs/trace-packed.txt", "step 2\ntrace on t.json.zst perfetto\ncontinue\n")
+        self.write("inputs/pccx.dap", frame_session("pccx/softmax.s", {"host.bytes": "64Ki"}, "l2 0"))
+        self.write("inputs/cmdq.dap", frame_session("cmdq/kv.json", {"dram.bytes": "128Ki"}, "dram 0"))
+        write_model(self.path("inputs/model.gguf"))
         self.write("inputs/m.ini", "[profile]\ntarget = pccx\n[l2]\nwords = 8192\n")
         self.write("inputs/wrong.ini", "[profile]\ntarget = pccx\n[l2]\nword = 8192\n")
 
@@ -89,13 +128,20 @@ class Faults(Suite):
         shutil.rmtree(folder, ignore_errors=True)
         os.mkdir(folder)
         text = [a.replace("{S}", ROOT).replace("{F}", self.inputs) for a in arguments]
+        data = subprocess.DEVNULL
+        if "<" in text:
+            data = os.open(text[-1], os.O_RDONLY)
+            text = text[:text.index("<")]
         bound = (lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))) if limit else None
         try:
-            p = subprocess.run([*prefix, self.trivet, *text], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            p = subprocess.run([*prefix, self.trivet, *text], cwd=folder, stdin=data, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, timeout=SECONDS, env=dict(os.environ, TMPDIR=folder, **(environment or {})),
                                preexec_fn=bound, check=False)
         except subprocess.TimeoutExpired:
             return Outcome("timeout", b"", "", {})
+        finally:
+            if data != subprocess.DEVNULL:
+                os.close(data)
         files = {}
         for path, _, names in os.walk(folder):
             for name in names:
@@ -194,11 +240,13 @@ def read_matrix():
 
 def main():
     options = parse_arguments(__doc__, "trivet", "inject_library", extra=[
-        ("--runs", 8), ("--all", False), ("--seed", 1), ("--jobs", 1), ("--only", ""), ("--verbose", False)])
+        ("--runs", 8), ("--all", False), ("--seed", 1), ("--jobs", 1), ("--only", ""), ("--from", ""), ("--verbose", False)])
     t = Faults(options)
+    first = getattr(options, "from")
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for name, arguments in read_matrix():
-            if options.word not in name:
+            first = "" if name == first else first
+            if options.word not in name or first:
                 continue
             began = time.monotonic()
             expected = t.call_in_folder(arguments)

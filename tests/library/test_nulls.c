@@ -425,6 +425,10 @@ static void debuggers(void **state)
     assert_non_null(answer.json);
     tv_debug_answer_free(&answer);
     tv_debug_answer_free(&answer);
+    NULL_CASE(tv_debug_finish_trace, group);
+    NULL_CASE(tv_debug_finish_trace, sink);
+    assert_int_equal(tv_debug_finish_trace(debug, NULL, NULL), TV_OK); /* there is none */
+    tv_debug_abandon_trace(debug);
     tv_debug_free(debug);
     NULL_CASE(tv_dap_serve, sink);
     tv_dap_io io = {write_nothing, read_nothing, NULL};

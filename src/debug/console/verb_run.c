@@ -113,5 +113,5 @@ tv_status tv_debug_verb_trace(debug_call *call)
         return tv_fail(call->sink, TV_ERR_INPUT, TV_CODE(DEBUG_STATE), "`trace on FILE` starts one",
                        "no trace is being written");
     tv_buf_printf(call->text, "trace written to %s\n", call->d->trace_path ? call->d->trace_path : "its file");
-    return tv_debug_trace_stop(call->d, call->sink);
+    return tv_debug_finish_trace(call->d, NULL, call->sink);
 }

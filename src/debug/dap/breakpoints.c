@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Breakpoints. A request of each kind replaces all breakpoints that earlier ones of its kind have set; for lines, those
  * of the same file. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -104,6 +105,7 @@ static void add_breakpoint(dap *s, dap_origin origin, const char *file, const tv
     if (status == TV_OK && !record_breakpoint(s, origin, file, number)) {
         tv_debug_break_delete(s->debug, number, NULL);
         status = TV_ERR_MEMORY;
+        s->failed = TV_ERR_MEMORY;
     }
     if (status == TV_OK)
         write_verified(s, origin, number, w);
@@ -131,13 +133,16 @@ static tv_status parse_conditions(const tv_json_value *object, const tv_diag_sin
 
 /* ---- Lines ---- */
 
-static bool is_same_path(const char *known, const char *path)
+static bool is_same_path(dap *s, const char *known, const char *path)
 {
     size_t n = strlen(known), m = strlen(path);
     if (strcmp(known, path) == 0 ||
         (m > n && known[0] != '/' && path[m - n - 1] == '/' && strcmp(path + m - n, known) == 0))
         return true;
+    errno = 0;
     char *a = realpath(known, NULL), *b = realpath(path, NULL);
+    if (!a || !b)
+        tv_dap_check_host(s, errno);
     bool same = a && b && strcmp(a, b) == 0;
     free(a);
     free(b);
@@ -145,7 +150,7 @@ static bool is_same_path(const char *known, const char *path)
 }
 
 /* The name that the program's line table has for a file, or NULL. */
-static const char *find_known_file(const dap *s, const char *path)
+static const char *find_known_file(dap *s, const char *path)
 {
     enum { CACHE = 16 };
     const char *rejected[CACHE] = {NULL}; /* the last names that differ; comparing paths is slow */
@@ -158,7 +163,7 @@ static const char *find_known_file(const dap *s, const char *path)
                 skip = rejected[k] == at.file;
             if (skip)
                 continue;
-            if (is_same_path(at.file, path))
+            if (is_same_path(s, at.file, path))
                 return at.file;
             rejected[count++ % CACHE] = at.file;
         }

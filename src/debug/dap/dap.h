@@ -49,6 +49,7 @@ typedef struct dap {
     tv_buf in;                   /* received bytes not yet parsed */
     bool broken;                 /* `in` does not follow the framing */
     bool ended;                  /* the client has disconnected */
+    tv_status failed;            /* TV_ERR_MEMORY or TV_ERR_IO: the host failed, which ends the session */
     TV_VEC(dap_message) waiting; /* requests received during a run, to be handled after it */
     int64_t seq;
     unsigned first_line, first_column; /* 0 or 1, as the client counts */
@@ -118,6 +119,12 @@ const char *tv_dap_nonempty(const tv_json_value *object, const char *key);
 /* `path` relative to the launch's directory. The caller frees it. NULL: out of memory. */
 char *tv_dap_resolve_path(const dap *s, const char *path);
 
+/* The text of `buf`, for a message. Without memory for it the session ends, and the message is not sent. */
+const char *tv_dap_text(dap *s, tv_buf *buf);
+
+/* Ends the session if `error` says that the host failed. */
+void tv_dap_check_host(dap *s, int error);
+
 typedef void dap_handler(dap *s, const dap_request *request);
 
 /* ---- source.c ---- */
@@ -129,7 +136,7 @@ bool tv_dap_parse_reference(const dap *s, const char *text, int64_t offset, unsi
 
 /* Writes the members "source" and "line" of a location if it has a source: its file, or if that is not readable the
  * generated listing of the program. Returns whether there is one. */
-bool tv_dap_write_source(const dap *s, const tv_debug_location *location, tv_json_writer *w);
+bool tv_dap_write_source(dap *s, const tv_debug_location *location, tv_json_writer *w);
 
 /* True if `source` is the generated listing of a program. */
 bool tv_dap_parse_listing(const dap *s, const tv_json_value *source, unsigned *program);

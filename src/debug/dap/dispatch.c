@@ -55,10 +55,12 @@ static void defer_request(dap *s, dap_message *message)
     const char *command = tv_json_string(tv_json_get(message->request, "command"));
     if (strcmp(command, "disconnect") == 0 || strcmp(command, "terminate") == 0)
         s->pause = true;
-    if (s->waiting.count < WAITING_MAX && TV_VEC_PUSH(&s->waiting, *message))
+    if (s->waiting.count >= WAITING_MAX)
+        tv_dap_reject(s, message->request, "too many requests wait for the end of the run");
+    else if (TV_VEC_PUSH(&s->waiting, *message))
         *message = (dap_message){0};
     else
-        tv_dap_reject(s, message->request, "too many requests wait for the end of the run");
+        s->failed = TV_ERR_MEMORY;
 }
 
 static void handle_message(dap *s, dap_message *message, bool running)
@@ -135,6 +137,8 @@ static bool take_message(dap *s, dap_message *message)
     tv_json_error error;
     *message = (dap_message){0};
     message->request = tv_json_parse(&message->arena, (tv_sv){(const char *)s->in.data + head, body}, BODY_MAX, &error);
+    if (error.kind == TV_JSON_MEMORY)
+        s->failed = TV_ERR_MEMORY;
     s->in.len -= head + body;
     memmove(s->in.data, s->in.data + head + body, s->in.len);
     return true;
@@ -156,7 +160,8 @@ static bool receive_bytes(dap *s, bool wait)
         return false;
     }
     tv_buf_append(&s->in, bytes, n);
-    s->broken |= s->in.failed;
+    if (s->in.failed)
+        s->failed = TV_ERR_MEMORY;
     return n > 0;
 }
 
@@ -174,9 +179,9 @@ static int poll_client(void *user)
         tv_dap_send(s, &out);
     }
     receive_bytes(s, false);
-    while (!s->broken && take_message(s, &message))
+    while (s->failed == TV_OK && !s->broken && take_message(s, &message))
         handle_next(s, &message, true);
-    return s->pause || s->broken || s->ended;
+    return s->pause || s->broken || s->ended || s->failed != TV_OK;
 }
 
 /* ---- The session ---- */
@@ -194,13 +199,11 @@ static bool take_waiting(dap *s, dap_message *message)
 static tv_status handle_session(dap *s)
 {
     dap_message message;
-    while (!s->ended) {
+    while (!s->ended && s->failed == TV_OK) {
         if (take_waiting(s, &message) || (!s->broken && take_message(s, &message))) {
             handle_next(s, &message, false);
             continue;
         }
-        if (s->in.failed)
-            return tv_fail_memory(s->sink);
         if (s->broken)
             return tv_fail(s->sink, TV_ERR_INPUT, TV_CODE(DEBUG_PROTOCOL), NULL,
                            "the input has no header with a Content-Length of at most %d bytes", BODY_MAX);
@@ -212,10 +215,24 @@ static tv_status handle_session(dap *s)
     return TV_OK;
 }
 
+/* Ends a trace that the client has not ended. */
+static tv_status end_session(dap *s, tv_status status)
+{
+    if (s->failed != TV_OK) {
+        if (s->debug)
+            tv_debug_abandon_trace(s->debug);
+        return s->failed == TV_ERR_MEMORY ? tv_fail_memory(s->sink)
+                                          : tv_fail(s->sink, TV_ERR_IO, TV_CODE(FILE_OPEN), NULL,
+                                                    "cannot read a file of the debugged program");
+    }
+    tv_status traced = s->debug ? tv_debug_finish_trace(s->debug, NULL, s->sink) : TV_OK;
+    return status == TV_OK ? traced : status;
+}
+
 tv_status tv_dap_serve_messages(const tv_dap_io *io, const dap_services *services, const tv_diag_sink *sink)
 {
     dap s = {.io = io, .services = services, .sink = sink, .poll = poll_client, .first_line = 1, .first_column = 1};
-    tv_status status = handle_session(&s);
+    tv_status status = end_session(&s, handle_session(&s));
     tv_dap_close_program(&s);
     tv_dap_breakpoints_fini(&s);
     for (size_t i = 0; i < s.waiting.count; i++)

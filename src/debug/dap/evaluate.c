@@ -26,9 +26,11 @@ static void respond_result(dap *s, const dap_request *request, const char *text)
     tv_buf result = {0};
     size_t n = text ? strlen(text) : 0;
     dap_output out;
+    if (!text)
+        s->failed = TV_ERR_MEMORY;
     tv_buf_append(&result, text ? text : "", n && text[n - 1] == '\n' ? n - 1 : n);
     tv_json_writer *w = tv_dap_begin_response(&out, request);
-    tv_json_string_member(w, "result", tv_buf_cstr(&result));
+    tv_json_string_member(w, "result", tv_dap_text(s, &result));
     tv_json_integer_member(w, "variablesReference", 0);
     tv_dap_send(s, &out);
     tv_buf_fini(&result);
@@ -86,6 +88,8 @@ void tv_dap_completions(dap *s, const dap_request *request)
         n = (size_t)(column - 1);
     snprintf(line, sizeof line, "%.*s", (int)tv_min_u64(n, sizeof line - 1), text ? text : "");
     char *list = s->services->complete(s->debug, line);
+    if (!list)
+        s->failed = TV_ERR_MEMORY;
     size_t length = strlen(line), start = length;
     while (start && line[start - 1] != ' ' && line[start - 1] != '\t')
         start--;

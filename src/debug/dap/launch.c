@@ -93,7 +93,7 @@ static tv_status open_programs(dap *s, const dap_request *request, const tv_diag
                        PROGRAMS_MAX);
     s->programs = calloc(count + 1, sizeof *s->programs);
     s->paths = calloc(count + 1, sizeof *s->paths);
-    if (!s->programs || !s->paths)
+    if (!s->programs || !s->paths || (directory && *directory && !s->directory))
         return tv_fail_memory(sink);
     if (!many)
         return open_program(s, request, tv_dap_string(request, "program"), sink);
@@ -201,6 +201,8 @@ void tv_dap_launch(dap *s, const dap_request *request)
     if (status != TV_OK) {
         tv_dap_reject(s, request, tv_dap_error_text(s));
         tv_dap_close_program(s);
+        if (status == TV_ERR_IO || status == TV_ERR_MEMORY)
+            s->failed = status;
         return;
     }
     s->no_debug = tv_dap_boolean(request, "noDebug", false);

@@ -90,6 +90,8 @@ void tv_dap_read_memory(dap *s, const dap_request *request)
     uint64_t size = byte < total ? tv_min_u64(tv_min_u64((uint64_t)count, total - byte), MEMORY_MAX) : 0;
     uint8_t *bytes = calloc((size_t)(size + lead) + 1, 1);
     tv_buf text = {0};
+    if (!bytes)
+        s->failed = TV_ERR_MEMORY;
     if (bytes && size &&
         tv_machine_read(tv_debug_machine(s->debug), space.name, byte / space.unit_bytes, bytes, (size_t)(size + lead),
                         NULL) == TV_OK)
@@ -99,7 +101,7 @@ void tv_dap_read_memory(dap *s, const dap_request *request)
     tv_json_writer *w = tv_dap_begin_response(&out, request);
     tv_json_string_member(w, "address", address);
     tv_json_unsigned_member(w, "unreadableBytes", (uint64_t)count - size);
-    tv_json_string_member(w, "data", tv_buf_cstr(&text));
+    tv_json_string_member(w, "data", tv_dap_text(s, &text));
     tv_dap_send(s, &out);
     tv_buf_fini(&text);
 }
@@ -131,6 +133,8 @@ void tv_dap_write_memory(dap *s, const dap_request *request)
                                 bytes.len - byte % space.unit_bytes);
         tv_dap_send(s, &out);
     } else {
+        if (bytes.failed)
+            s->failed = TV_ERR_MEMORY;
         tv_dap_reject(s, request, s->errors.len ? tv_dap_error_text(s) : "invalid memory reference, offset or data");
     }
     tv_buf_fini(&bytes);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages: responses and events to the client, diagnostics, and the arguments of requests. */
+#include <errno.h>
+
 #include "debug/dap/dap.h"
 
 /* ---- Sending ---- */
@@ -44,16 +46,18 @@ tv_json_writer *tv_dap_begin_event(dap_output *out, const char *event)
     return begin_body(out);
 }
 
-/* Ends the message and sends it; frees the text. A message without memory for it is not sent. */
+/* Ends the message and sends it; frees the text. Without memory for it the session ends. */
 static void send_message(dap *s, dap_output *out)
 {
     char head[64];
     tv_json_integer_member(&out->json, "seq", ++s->seq);
     tv_json_end_object(&out->json);
-    if (tv_json_writer_finish(&out->json)) {
+    if (tv_json_writer_finish(&out->json) && s->failed == TV_OK) {
         int n = snprintf(head, sizeof head, "Content-Length: %zu\r\n\r\n", out->text.len);
         s->io->write(s->io->user, head, (size_t)n);
         s->io->write(s->io->user, out->text.data, out->text.len);
+    } else if (s->failed == TV_OK) {
+        s->failed = TV_ERR_MEMORY;
     }
     tv_buf_fini(&out->text);
 }
@@ -126,7 +130,7 @@ static void send_diag(dap *s, const tv_diag *diag)
     print_diag(diag, &text);
     tv_buf_str(&text, "\n");
     tv_json_string_member(w, "category", diag->severity == TV_ERROR ? "stderr" : "console");
-    tv_json_string_member(w, "output", tv_buf_cstr(&text));
+    tv_json_string_member(w, "output", tv_dap_text(s, &text));
     if (diag->file && diag->line && tv_debug_is_readable_file(diag->file)) {
         tv_json_key(w, "source");
         tv_json_begin_object(w);
@@ -142,6 +146,8 @@ static void emit_diag(void *user, const tv_diag *diag)
 {
     dap *s = user;
     bool error = diag->severity == TV_ERROR;
+    if (error && strcmp(diag->code, TV_CODE(NO_MEMORY)->code) == 0)
+        s->failed = TV_ERR_MEMORY;
     s->error_count += error;
     if (error && s->error_count <= ERRORS_MAX) {
         tv_buf_str(&s->errors, s->errors.len ? "\n" : "");
@@ -163,7 +169,21 @@ const char *tv_dap_error_text(dap *s)
     if (s->error_count > ERRORS_MAX)
         tv_buf_printf(&s->errors, "\nand %u more", s->error_count - ERRORS_MAX);
     s->error_count = 0;
-    return s->errors.len ? tv_buf_cstr(&s->errors) : "the request failed";
+    return s->errors.len ? tv_dap_text(s, &s->errors) : "the request failed";
+}
+
+const char *tv_dap_text(dap *s, tv_buf *buf)
+{
+    const char *text = tv_buf_cstr(buf);
+    if (buf->failed)
+        s->failed = TV_ERR_MEMORY;
+    return text;
+}
+
+void tv_dap_check_host(dap *s, int error)
+{
+    if (tv_is_host_failure(error))
+        s->failed = error == ENOMEM ? TV_ERR_MEMORY : TV_ERR_IO;
 }
 
 /* ---- Arguments ---- */

@@ -41,7 +41,7 @@ static void write_frame(dap *s, tv_json_writer *w)
     print_frame_name(&location, &name);
     tv_json_begin_object(w);
     tv_json_integer_member(w, "id", DAP_FRAME);
-    tv_json_string_member(w, "name", tv_buf_cstr(&name));
+    tv_json_string_member(w, "name", tv_dap_text(s, &name));
     bool has_source = tv_dap_write_source(s, &location, w);
     if (!has_source)
         tv_json_integer_member(w, "line", 0);
@@ -75,7 +75,7 @@ void tv_dap_exception_info(dap *s, const dap_request *request)
     }
     tv_buf_printf(&name, "%s %s", fault->code, fault->name);
     tv_json_writer *w = tv_dap_begin_response(&out, request);
-    tv_json_string_member(w, "exceptionId", tv_buf_cstr(&name));
+    tv_json_string_member(w, "exceptionId", tv_dap_text(s, &name));
     tv_json_string_member(w, "description", fault->message);
     tv_json_string_member(w, "breakMode", "always");
     tv_dap_send(s, &out);
@@ -128,7 +128,7 @@ void tv_dap_send_stopped(dap *s, const tv_debug_stop *stop)
     tv_dap_drop_nodes(s);
     s->pause = false;
     tv_debug_print_stop(s->debug, stop, &text);
-    const char *lines = tv_buf_cstr(&text);
+    const char *lines = tv_dap_text(s, &text);
     if (over || stop->reason == TV_DEBUG_WATCH)
         tv_dap_send_output(s, "console", lines);
     snprintf(first, sizeof first, "%.*s", (int)strcspn(lines, "\n"), lines);
@@ -153,6 +153,8 @@ static void run_to_stop(dap *s, run_function *function)
     s->running = true;
     tv_status status = function(s->debug, &sink, &stop);
     s->running = false;
+    if (status == TV_ERR_MEMORY)
+        s->failed = status;
     if (status != TV_OK) {
         tv_buf_str(&s->errors, s->errors.len ? "\n" : "the run failed\n");
         tv_dap_send_output(s, "stderr", tv_dap_error_text(s));

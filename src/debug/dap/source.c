@@ -3,6 +3,7 @@
  *
  * A program without readable source files is shown as a generated listing, one instruction per line, in which the
  * client can also set breakpoints. The client requests it by a source reference: the program's index + 1. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -44,8 +45,9 @@ static const char *base_name(const char *path)
 
 /* The absolute path of a source file, from the working directory or the launch's directory. The caller frees it. NULL:
  * not readable. */
-static char *find_source_file(const dap *s, const char *file)
+static char *find_source_file(dap *s, const char *file)
 {
+    errno = 0;
     char *path = realpath(file, NULL);
     if (!path && s->directory) {
         char *resolved = tv_dap_resolve_path(s, file);
@@ -54,6 +56,7 @@ static char *find_source_file(const dap *s, const char *file)
     }
     if (path && tv_debug_is_readable_file(path))
         return path;
+    tv_dap_check_host(s, errno);
     free(path);
     return NULL;
 }
@@ -68,20 +71,20 @@ static void write_file_source(const dap *s, const char *key, const char *path, u
     tv_json_integer_member(w, "line", (int64_t)line - 1 + s->first_line);
 }
 
-static void write_listing_source(const dap *s, const tv_debug_location *location, tv_json_writer *w)
+static void write_listing_source(dap *s, const tv_debug_location *location, tv_json_writer *w)
 {
     tv_buf name = {0};
     tv_buf_printf(&name, "%s (instructions)", base_name(s->paths[location->program]));
     tv_json_key(w, "source");
     tv_json_begin_object(w);
-    tv_json_string_member(w, "name", tv_buf_cstr(&name));
+    tv_json_string_member(w, "name", tv_dap_text(s, &name));
     tv_json_integer_member(w, "sourceReference", (int64_t)location->program + 1);
     tv_json_end_object(w);
     tv_json_integer_member(w, "line", (int64_t)location->index + s->first_line);
     tv_buf_fini(&name);
 }
 
-bool tv_dap_write_source(const dap *s, const tv_debug_location *location, tv_json_writer *w)
+bool tv_dap_write_source(dap *s, const tv_debug_location *location, tv_json_writer *w)
 {
     char *path = location->file ? find_source_file(s, location->file) : NULL;
     bool listed = !path && !location->end && has_listing(s, location->program);
@@ -120,7 +123,7 @@ void tv_dap_source(dap *s, const dap_request *request)
         snprintf(label, sizeof label, named ? "%.60s:" : "%s", named ? location.label : "");
         tv_buf_printf(&text, "%-15s %s\n", label, location.text);
     }
-    tv_json_string_member(tv_dap_begin_response(&out, request), "content", tv_buf_cstr(&text));
+    tv_json_string_member(tv_dap_begin_response(&out, request), "content", tv_dap_text(s, &text));
     tv_dap_send(s, &out);
     tv_buf_fini(&text);
 }

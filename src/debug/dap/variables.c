@@ -12,8 +12,12 @@ enum { UNITS_MAX = 4096, UNITS_DEFAULT = 256, NODES_MAX = 1 << 20 };
 /* Returns the new node's reference; 0: no more nodes. */
 static int64_t add_node(dap *s, dap_node node)
 {
-    if (s->nodes.count >= NODES_MAX || !TV_VEC_PUSH(&s->nodes, node))
+    if (s->nodes.count >= NODES_MAX)
         return 0;
+    if (!TV_VEC_PUSH(&s->nodes, node)) {
+        s->failed = TV_ERR_MEMORY;
+        return 0;
+    }
     return s->node_base + (int64_t)s->nodes.count;
 }
 
@@ -100,8 +104,11 @@ static void write_group(dap *s, const char *group, tv_json_writer *w)
 {
     tv_state_value v;
     for (unsigned i = 0; tv_machine_state_at(tv_debug_machine(s->debug), i, &v); i++)
-        if (strcmp(v.group, group) == 0)
+        if (strcmp(v.group, group) == 0) {
+            if (!v.text)
+                s->failed = TV_ERR_MEMORY;
             write_variable(w, v.name, v.text ? v.text : "out of memory", 0);
+        }
 }
 
 static void write_engines(dap *s, tv_json_writer *w)
@@ -173,7 +180,7 @@ static uint8_t *read_unit(dap *s, const tv_space *space, uint64_t unit, const tv
 {
     uint8_t *bytes = calloc((size_t)space->unit_bytes + 8, 1);
     if (!bytes) {
-        tv_fail_memory(sink);
+        s->failed = TV_ERR_MEMORY;
         return NULL;
     }
     if (tv_machine_read(tv_debug_machine(s->debug), space->name, unit, bytes, (size_t)space->unit_bytes, sink) == TV_OK)
@@ -196,7 +203,7 @@ static void write_space(dap *s, const dap_request *request, unsigned index, tv_j
         snprintf(name, sizeof name, "[%" PRIu64 "]", i);
         snprintf(reference, sizeof reference, "%s %" PRIu64, space.name, i);
         print_unit(s, &space, i, &text);
-        begin_variable(w, name, tv_buf_cstr(&text), node);
+        begin_variable(w, name, tv_dap_text(s, &text), node);
         tv_json_string_member(w, "memoryReference", reference);
         if (node)
             tv_json_unsigned_member(w, "indexedVariables", lanes);
@@ -343,7 +350,7 @@ void tv_dap_set_variable(dap *s, const dap_request *request)
     else
         print_unit(s, &space, unit, &text);
     tv_json_writer *w = tv_dap_begin_response(&out, request);
-    tv_json_string_member(w, "value", tv_buf_cstr(&text));
+    tv_json_string_member(w, "value", tv_dap_text(s, &text));
     if (!is_lane && lanes_per_unit(&space) > 1)
         tv_json_integer_member(w, "variablesReference",
                                add_node(s, (dap_node){.kind = DAP_UNIT, .index = node.index, .unit = unit}));
