@@ -250,7 +250,7 @@ static tv_status mark_named_ends(const builder *m)
 {
     static const char *const keys[] = {KEY "eot_token_id", KEY "eom_token_id"};
     for (size_t i = 0; i < TV_COUNTOF(keys); i++) {
-        int32_t id;
+        int32_t id = -1;
         TV_TRY(read_special(m, keys[i], -1, &id));
         if (id >= 0)
             m->t->pieces[id].ends = true;
