@@ -64,6 +64,8 @@ typedef struct tv_llm_options {
     tv_llm_progress progress;        /* of uploading the weights, tv_llm_time and tv_llm_eval */
     struct tv_output_group *outputs; /* puts the programs of `emit` in place, with the folder; borrowed until the
                                         session is freed. NULL: each is put in place when complete */
+    int allow_host_ops;              /* the host computes operators that the machine has no instructions for; otherwise
+                                        they are errors. tv_llm_host_op_at counts them */
 } tv_llm_options;
 
 /* A model on a target, with its KV cache. It belongs to one thread at a time. */

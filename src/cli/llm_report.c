@@ -87,19 +87,36 @@ static void print_similarity(const llm_outcome *o)
     }
 }
 
+/* Says what the host did where no table of it was asked for, so that nothing runs there silently. */
+static void print_host_note(const llm_outcome *list, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (list[i].host_op_count == 0)
+            continue;
+        printf("  %s leaves to the host: ", list[i].target);
+        for (unsigned k = 0; k < list[i].host_op_count; k++)
+            printf("%s%s", k ? ", " : "", list[i].host_ops[k].name);
+        printf("; --host-ops counts them\n");
+    }
+}
+
 void llm_report_print(const cli *c, const llm_outcome *list, unsigned count)
 {
     if (cli_has(c, "verify")) {
         for (unsigned i = 0; i < count; i++)
             print_similarity(&list[i]);
+        print_host_note(list, count);
     } else if (cli_has(c, "eval")) {
         print_evaluated(list, count);
+        print_host_note(list, count);
     } else if (!c->quiet && count) {
         if (!cli_has(c, "timing-only")) /* a text ends without a line break */
             printf(list[0].conversation ? "\n" : "\n\n");
         print_generated(list, count);
         if (cli_has(c, "host-ops"))
             print_host_ops(list, count);
+        else
+            print_host_note(list, count);
     }
 }
 
@@ -191,6 +208,7 @@ static void write_similarity_json(const llm_outcome *o, tv_json_writer *w)
         tv_json_begin_object(w);
         end_similarity_json(&o->layers[o->layer_count - 1], w);
     }
+    write_host_ops_json(o, w);
     tv_json_end_object(w);
 }
 
@@ -217,6 +235,7 @@ void llm_outcome_fini(llm_outcome *outcome)
         free(outcome->exchanges[i].answer);
     }
     free(outcome->exchanges);
+    free(outcome->host_ops);
     free(outcome->layers);
     free(outcome->text);
 }

@@ -6,8 +6,6 @@
 #include "cli/cli.h"
 #include "trivet/llm.h"
 
-enum { LLM_HOST_OPS_MAX = 16 };
-
 /* A turn of a conversation; its strings are owned. */
 typedef struct llm_exchange {
     char *message, *answer;
@@ -18,9 +16,9 @@ typedef struct llm_outcome {
     const char *target;
     tv_llm_summary summary;
     char bound_by[48];
-    bool skipped;                              /* interrupted before it began */
-    tv_llm_likelihood likelihood;              /* --eval */
-    tv_llm_host_op host_ops[LLM_HOST_OPS_MAX]; /* their names are static */
+    bool skipped;                 /* interrupted before it began */
+    tv_llm_likelihood likelihood; /* --eval */
+    tv_llm_host_op *host_ops;     /* those that were executed; owned, with static names */
     unsigned host_op_count;
     tv_llm_similarity *layers; /* --verify: each layer, then the logits; owned */
     uint32_t layer_count;

@@ -75,6 +75,7 @@ static tv_status open_session(llm_job *j, const char *target, const char *sample
                           .emit = directory,
                           .timing_only = cli_has(j->c, "timing-only"),
                           .verify = cli_has(j->c, "verify"),
+                          .allow_host_ops = cli_has(j->c, "allow-host-ops"),
                           .sample = sample,
                           .progress = {show_progress, j},
                           .outputs = outputs};
@@ -204,24 +205,33 @@ bool llm_warn_full_context(llm_job *j, const tv_llm_summary *s)
     return true;
 }
 
-static tv_status generate_text(llm_job *j, const char *target, llm_outcome *out)
+/* Adds the operations that the host executed to the outcome. */
+static tv_status list_host_ops(const tv_llm_session *session, llm_outcome *out)
 {
-    const char *prompt = cli_value(j->c, "prompt");
-    tv_config *config;
-    tv_llm_session *session;
-    tv_status status = open_session(j, target, prompt, &config, &session);
-    *out = (llm_outcome){.target = target, .summary.size = sizeof out->summary, .skipped = interrupted};
-    if (status == TV_OK && !out->skipped)
-        status = run_session_to(j, session, target, out);
+    tv_llm_host_op op;
+    for (unsigned i = 0; tv_llm_host_op_at(session, i, &op); i++) {
+        if (op.count == 0)
+            continue;
+        tv_llm_host_op *more = realloc(out->host_ops, (out->host_op_count + 1) * sizeof *more);
+        if (!more)
+            return TV_ERR_MEMORY;
+        out->host_ops = more;
+        more[out->host_op_count++] = op;
+    }
+    return TV_OK;
+}
+
+/* Takes the results of a session over into the outcome, and ends it. */
+static tv_status close_session(llm_job *j, tv_llm_session *session, tv_config *config, llm_outcome *out)
+{
+    tv_status status = TV_OK;
     if (session) {
         tv_stats stats = {.size = sizeof stats};
         tv_llm_session_summary(session, &out->summary);
-        if (out->summary.machine)
+        if (out->summary.machine && !cli_has(j->c, "eval"))
             tv_machine_stats(out->summary.machine, &stats);
         snprintf(out->bound_by, sizeof out->bound_by, "%s", stats.bound_by);
-        while (out->host_op_count < LLM_HOST_OPS_MAX &&
-               tv_llm_host_op_at(session, out->host_op_count, &out->host_ops[out->host_op_count]))
-            out->host_op_count++;
+        status = list_host_ops(session, out);
         out->summary.machine = NULL;
     }
     tv_llm_session_free(session);
@@ -230,46 +240,37 @@ static tv_status generate_text(llm_job *j, const char *target, llm_outcome *out)
 }
 
 /* Computes the negative log-likelihood of a text. */
-static tv_status evaluate_text(llm_job *j, const char *target, const tv_input *text, llm_outcome *out)
+static tv_status evaluate_text(llm_job *j, const tv_input *text, tv_llm_session *session, llm_outcome *out)
 {
-    tv_config *config;
-    tv_llm_session *session;
-    tv_status status = open_session(j, target, NULL, &config, &session);
-    *out = (llm_outcome){.target = target,
-                         .summary.size = sizeof out->summary,
-                         .likelihood.size = sizeof out->likelihood,
-                         .skipped = interrupted};
     cli_progress_begin(j->c, &j->progress);
-    if (status == TV_OK && !out->skipped)
-        status = tv_llm_eval(session, (const char *)text->data, text->size, j->tokens, &out->likelihood, &j->c->sink);
+    tv_status status =
+        tv_llm_eval(session, (const char *)text->data, text->size, j->tokens, &out->likelihood, &j->c->sink);
     cli_progress_end(&j->progress);
-    if (session)
-        tv_llm_session_summary(session, &out->summary);
-    out->summary.machine = NULL;
-    tv_llm_session_free(session);
-    tv_config_free(config);
     return status;
 }
 
 /* Compares each layer with the host. */
-static tv_status verify_layers(llm_job *j, const char *target, llm_outcome *out)
+static tv_status verify_layers(llm_job *j, tv_llm_session *session, llm_outcome *out)
 {
     const char *prompt = cli_value(j->c, "prompt");
-    tv_config *config;
-    tv_llm_session *session;
-    tv_status status = open_session(j, target, prompt, &config, &session);
-    *out = (llm_outcome){.target = target, .summary.size = sizeof out->summary};
-    if (status == TV_OK)
-        status = tv_llm_verify(session, prompt ? prompt : "To be, or not to be: that is the question.", j->tokens,
-                               &out->layers, &out->layer_count, &j->c->sink);
-    tv_llm_session_free(session);
-    tv_config_free(config);
-    return status;
+    return tv_llm_verify(session, prompt ? prompt : "To be, or not to be: that is the question.", j->tokens,
+                         &out->layers, &out->layer_count, &j->c->sink);
 }
 
 tv_status llm_run_target(llm_job *j, const char *target, const tv_input *text, llm_outcome *out)
 {
-    if (cli_has(j->c, "verify"))
-        return verify_layers(j, target, out);
-    return cli_has(j->c, "eval") ? evaluate_text(j, target, text, out) : generate_text(j, target, out);
+    bool evaluates = cli_has(j->c, "eval"), verifies = cli_has(j->c, "verify");
+    tv_config *config;
+    tv_llm_session *session;
+    tv_status status = open_session(j, target, evaluates ? NULL : cli_value(j->c, "prompt"), &config, &session);
+    *out = (llm_outcome){.target = target,
+                         .summary.size = sizeof out->summary,
+                         .likelihood.size = sizeof out->likelihood,
+                         .skipped = interrupted && !verifies};
+    if (status == TV_OK && verifies)
+        status = verify_layers(j, session, out);
+    else if (status == TV_OK && !out->skipped)
+        status = evaluates ? evaluate_text(j, text, session, out) : run_session_to(j, session, target, out);
+    tv_status closed = close_session(j, session, config, out);
+    return status == TV_OK ? closed : status;
 }

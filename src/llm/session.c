@@ -144,6 +144,7 @@ tv_status tv_llm_session_new_on(tv_llm *llm, const tv_backend *backend, const tv
                               .mode = options->timing_only ? TV_MODE_TIMING : TV_MODE_FULL,
                               .emit = s->emit,
                               .outputs = options->outputs,
+                              .allow_host_ops = options->allow_host_ops != 0,
                               .keep_values = options->verify != 0,
                               .weight_bits = options->weight_bits,
                               .activation_bits = options->activation_bits,

@@ -215,14 +215,15 @@ static struct {
     uint32_t count;
     int32_t script[64]; /* the token that follows each step */
     uint32_t scripted, next;
+    bool allow_host_ops;
 } record;
 
 static tv_status create(const tv_graph *graph, const tv_backend_options *options, const tv_diag_sink *sink,
                         void **state)
 {
     (void)graph;
-    (void)options;
     (void)sink;
+    record.allow_host_ops = options->allow_host_ops;
     *state = &record;
     return TV_OK;
 }
@@ -437,6 +438,20 @@ static void a_message_beyond_the_context_is_rejected(void **state)
     tv_llm_free(llm);
 }
 
+static void host_operations_are_allowed_by_an_option(void **state)
+{
+    (void)state;
+    tv_llm *llm = open_model(&conversations[0], (file_options){0});
+    for (int allowed = 0; allowed < 2; allowed++) {
+        tv_llm_session *session = NULL;
+        tv_llm_options options = {.size = sizeof options, .allow_host_ops = allowed};
+        assert_int_equal(tv_llm_session_new_on(llm, &backend, &options, NULL, &session), TV_OK);
+        assert_int_equal(record.allow_host_ops, allowed);
+        tv_llm_session_free(session);
+    }
+    tv_llm_free(llm);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +461,7 @@ int main(void)
         cmocka_unit_test(a_file_without_bos_has_none),
         cmocka_unit_test(templates_are_named_or_rejected),
         cmocka_unit_test(a_message_beyond_the_context_is_rejected),
+        cmocka_unit_test(host_operations_are_allowed_by_an_option),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }
