@@ -64,6 +64,8 @@ static const field_condition conditions[] = {
     {CMDQ_F_clip_max, CMDQ_F_unary_function, VALUE(CMDQ_UNARY_CLIP)},
     {CMDQ_F_clip_min, CMDQ_F_activation, VALUE(CMDQ_ACTIVATION_CLIP)},
     {CMDQ_F_clip_max, CMDQ_F_activation, VALUE(CMDQ_ACTIVATION_CLIP)},
+    {CMDQ_F_count_include_pad, CMDQ_F_pool_function, VALUE(CMDQ_POOL_AVG)},
+    {CMDQ_F_nearest_mode, CMDQ_F_resize_mode, VALUE(CMDQ_RESIZE_NEAREST)},
     {CMDQ_F_scale_out, CMDQ_F_reduce_function, ~VALUE(CMDQ_REDUCE_ARGMAX)},
 };
 

@@ -178,14 +178,14 @@ static bool take_string(cursor *s, field_value *v)
 
 void cmdq_fast_name_init(fast_name *name, const char *text)
 {
-    uint8_t bytes[2][8] = {{0}}, mask[2][8] = {{0}};
+    uint8_t bytes[NAME_WORDS][8] = {{0}}, mask[NAME_WORDS][8] = {{0}};
     name->length = (unsigned)strlen(text);
     assert(name->length <= sizeof bytes);
     for (unsigned i = 0; i < name->length; i++) {
         bytes[i / 8][i % 8] = (uint8_t)text[i];
         mask[i / 8][i % 8] = 0xFF;
     }
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < NAME_WORDS; i++) {
         name->text[i] = tv_load_le64(bytes[i]);
         name->mask[i] = tv_load_le64(mask[i]);
     }
@@ -204,7 +204,8 @@ static int take_key(cursor *s, unsigned before, bool member)
     s->at++;
     const fast_name *guess = &r->fast_names[name]; /* 0, the name `opcode`, if nothing came after it yet */
     uint64_t differs = ((tv_load_le64(s->at) ^ guess->text[0]) & guess->mask[0]) |
-                       ((tv_load_le64(s->at + 8) ^ guess->text[1]) & guess->mask[1]);
+                       ((tv_load_le64(s->at + 8) ^ guess->text[1]) & guess->mask[1]) |
+                       ((tv_load_le64(s->at + 16) ^ guess->text[2]) & guess->mask[2]);
     if (!differs && s->at[guess->length] == '"') {
         s->at += guess->length + 1;
     } else {

@@ -19,7 +19,7 @@ enum {
     NAME_SLOTS = 256
 };
 
-_Static_assert(FIELDS_MAX <= UINT8_MAX, "slot_of and next_name hold bytes");
+_Static_assert(CMDQ_FIELDS <= UINT8_MAX, "next_name holds bytes");
 
 /* What the next event of the JSON reader belongs to. */
 typedef enum parse_state {
@@ -59,9 +59,11 @@ typedef struct field_value {
     uint64_t offset; /* in the file */
 } field_value;
 
-/* A field's name as two 64-bit integers, for a comparison without a loop. */
+enum { NAME_WORDS = 3 };
+
+/* A field's name as 64-bit integers, for a comparison without a loop. */
 typedef struct fast_name {
-    uint64_t text[2], mask[2];
+    uint64_t text[NAME_WORDS], mask[NAME_WORDS];
     unsigned length;
 } fast_name;
 
@@ -95,7 +97,7 @@ typedef struct reader {
     uint64_t entry_offset;
     field_value fields[FIELDS_MAX];
     unsigned field_count;
-    uint8_t slot_of[2][CMDQ_FIELDS]; /* by name, as field and as member: index in `fields` plus 1, or 0 */
+    uint16_t slot_of[2][CMDQ_FIELDS]; /* by name, as field and as member: index in `fields` plus 1, or 0 */
     cmdq_unit_vec ids;
 
     /* The slow path. */
@@ -194,7 +196,7 @@ static inline field_value *cmdq_reader_add_field(reader *r, unsigned name, bool 
 {
     field_value *v = &r->fields[r->field_count++];
     *v = (field_value){.name = (uint16_t)name, .member = member, .offset = offset};
-    r->slot_of[member][name] = (uint8_t)r->field_count;
+    r->slot_of[member][name] = (uint16_t)r->field_count;
     return v;
 }
 

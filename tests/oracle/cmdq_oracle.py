@@ -131,6 +131,8 @@ VE = {"ve_id": (INT, REQUIRED), "in_bank": (INT, REQUIRED),
       "op_mode": (STR, None), "deprecated_since": (STR, None)}
 NORM = dict(VE, eps=(REAL, 1e-5), gamma_bank=(INT, None),
             gamma_offset=(INT, None))
+IMAGE = {k: v for k, v in VE.items() if k not in ("length", "rows")}
+IMAGE.update(in_h=(INT, REQUIRED), in_w=(INT, REQUIRED), in_c=(INT, REQUIRED))
 TWO = dict(VE, in2_bank=(INT, REQUIRED), in2_offset=(INT, REQUIRED),
            qbits_in2=(INT, None), scale_in2=(REAL, 1.0),
            broadcast=(STR, "none"))
@@ -174,6 +176,17 @@ OPCODES = {
                                  clip_max=(REAL, None))),
     "VE_BINARY_TILE": ("VE", dict(TWO, function=(STR, REQUIRED))),
     "VE_REDUCE_TILE": ("VE", dict(VE, function=(STR, REQUIRED))),
+    "VE_POOL_TILE": ("VE", dict(
+        IMAGE, function=(STR, REQUIRED), kernel_h=(INT, REQUIRED),
+        kernel_w=(INT, REQUIRED), stride_h=(INT, 1), stride_w=(INT, 1),
+        pad_h=(INT, 0), pad_w=(INT, 0), dil_h=(INT, 1), dil_w=(INT, 1),
+        pad_bottom=(INT, None), pad_right=(INT, None),
+        count_include_pad=(BOOL, False))),
+    "VE_TRANSPOSE_TILE": ("VE", VE),
+    "VE_RESIZE_TILE": ("VE", dict(
+        IMAGE, out_h=(INT, REQUIRED), out_w=(INT, REQUIRED),
+        mode=(STR, REQUIRED), coordinate_mode=(STR, "half_pixel"),
+        nearest_mode=(STR, "round_prefer_floor"))),
     "KV_STORE_TILE": ("DMA", dict(KV, dram_base_addr=(INT, REQUIRED),
                                   t_start=(INT, REQUIRED),
                                   t_len=(INT, REQUIRED), d_start=(INT, None),
@@ -710,6 +723,22 @@ def both(e, a, b):
          "%s: %s without %s", e, a, b)
 
 
+def positions(e):
+    """The size of the output of a kernel that moves over an image."""
+    if e.pad_bottom is None:
+        e.pad_bottom = e.pad_h
+    if e.pad_right is None:
+        e.pad_right = e.pad_w
+    span_h = (e.in_h + e.pad_h + e.pad_bottom
+              - e.dil_h * (e.kernel_h - 1) - 1)
+    span_w = (e.in_w + e.pad_w + e.pad_right
+              - e.dil_w * (e.kernel_w - 1) - 1)
+    need(span_h >= 0 and span_w >= 0 and e.pad_h >= 0
+         and e.pad_w >= 0, "%s: no output", e)
+    e.out_h = span_h // e.stride_h + 1
+    e.out_w = span_w // e.stride_w + 1
+
+
 def check_entry(e, q):
     """Checks within one entry; sets derived fields."""
     op = e.opcode
@@ -782,21 +811,10 @@ def check_entry(e, q):
                          "kernel_w", "stride_h", "stride_w", "dil_h",
                          "dil_w"):
                 need(getattr(e, name) >= 1, "%s: %s", e, name)
-            if e.pad_bottom is None:
-                e.pad_bottom = e.pad_h
-            if e.pad_right is None:
-                e.pad_right = e.pad_w
+            positions(e)
             e.channel_groups = e.groups     # `groups` is of SYNC_GROUPs, too
             need(e.in_c % e.groups == 0 and e.out_c % e.groups == 0,
                  "%s: groups", e)
-            span_h = (e.in_h + e.pad_h + e.pad_bottom
-                      - e.dil_h * (e.kernel_h - 1) - 1)
-            span_w = (e.in_w + e.pad_w + e.pad_right
-                      - e.dil_w * (e.kernel_w - 1) - 1)
-            need(span_h >= 0 and span_w >= 0 and e.pad_h >= 0
-                 and e.pad_w >= 0, "%s: no output", e)
-            e.out_h = span_h // e.stride_h + 1
-            e.out_w = span_w // e.stride_w + 1
             e.m, e.n = e.out_h * e.out_w, e.out_c
             e.k = e.kernel_h * e.kernel_w * (e.in_c // e.groups)
             e.ifm_elements = e.in_h * e.in_w * e.in_c
@@ -824,6 +842,24 @@ def check_entry(e, q):
         if e.wgt_group is not None:
             need(e.wgt_group >= 1 and e.k % e.wgt_group == 0
                  and e.wgt_scale_bank is not None, "%s: wgt_group", e)
+    elif op in ("VE_POOL_TILE", "VE_RESIZE_TILE"):
+        if op == "VE_POOL_TILE":
+            positions(e)
+            need(e.function in ("max", "avg"), "%s: function", e)
+            need(e.function == "avg" or not e.count_include_pad,
+                 "%s: count_include_pad", e)
+            e.each = e.kernel_h * e.kernel_w
+        else:
+            need(e.mode in ("nearest", "linear"), "%s: mode", e)
+            need(e.coordinate_mode in ("half_pixel", "align_corners",
+                                       "asymmetric"), "%s: mode", e)
+            need(e.nearest_mode in ("floor", "ceil", "round_prefer_floor",
+                                    "round_prefer_ceil"), "%s: mode", e)
+            e.each = 1 if e.mode == "nearest" else 4
+        if e.qbits_out is None:
+            e.qbits_out = e.qbits_activation
+        e.rows, e.length = 1, e.in_h * e.in_w * e.in_c
+        e.results = e.out_h * e.out_w * e.in_c
     elif e.cls == "VE":
         need(e.length >= 1 and e.rows >= 1, "%s: length, rows", e)
         if e.qbits_out is None:
@@ -1339,6 +1375,10 @@ class Machine:
                 out = [binary(e, a, b) for a, b in zip(row, x2[r * n:])]
             elif op == "VE_REDUCE_TILE":
                 out = [self.reduce(e, row)]
+            elif op == "VE_POOL_TILE":
+                out = self.pool(e, row)
+            elif op == "VE_RESIZE_TILE":
+                out = self.resize(e, row)
             else:
                 out = row
             if gamma:
@@ -1346,12 +1386,82 @@ class Machine:
             if beta:
                 out = [add(a, b) for a, b in zip(out, beta)]
             y += out
+        if op == "VE_TRANSPOSE_TILE":
+            y = [y[i * n + j] for j in range(n) for i in range(e.rows)]
         if getattr(e, "function", None) == "argmax":
             self.write(e.out_bank, e.out_offset, pack(y, 32))
             return
         self.write(e.out_bank, e.out_offset,
                    pack([self.store_value(v, e.scale_out, e.qbits_out)
                          for v in y], e.qbits_out))
+
+    def pool(self, e, image):
+        out = []
+        for y in range(e.out_h):
+            for x in range(e.out_w):
+                for c in range(e.in_c):
+                    terms, best, inside = [], -INF, 0
+                    for kh in range(e.kernel_h):
+                        for kw in range(e.kernel_w):
+                            h = y * e.stride_h - e.pad_h + kh * e.dil_h
+                            w = x * e.stride_w - e.pad_w + kw * e.dil_w
+                            v = 0.0
+                            if 0 <= h < e.in_h and 0 <= w < e.in_w:
+                                inside += 1
+                                v = image[(h * e.in_w + w) * e.in_c + c]
+                                best = larger(best, v)
+                            terms.append(v)
+                    if e.count_include_pad:
+                        inside = e.each
+                    out.append(best if e.function == "max" else div(
+                        canonical(terms, self.choices), float(inside)))
+        return out
+
+    def resize(self, e, image):
+        def place_of(i, size_in, size_out):
+            if e.coordinate_mode == "half_pixel":
+                at = Fraction((2 * i + 1) * size_in, 2 * size_out) - Fraction(
+                    1, 2)
+            elif e.coordinate_mode == "asymmetric":
+                at = Fraction(i * size_in, size_out)
+            else:
+                at = (Fraction(i * (size_in - 1), size_out - 1)
+                      if size_out > 1 else Fraction(0))
+            return min(max(at, Fraction(0)), Fraction(size_in - 1))
+
+        def nearest(at):
+            low = at.numerator // at.denominator
+            rest = at - low
+            if e.nearest_mode == "floor":
+                return low
+            if e.nearest_mode == "ceil":
+                return low + (rest > 0)
+            half = Fraction(1, 2)
+            return low + (rest > half or rest == half
+                          and e.nearest_mode == "round_prefer_ceil")
+
+        def mix(a, b, f):
+            return a if f == 0 else add(mul(a, sub(1.0, f)), mul(b, f))
+
+        out = []
+        for y in range(e.out_h):
+            at_y = place_of(y, e.in_h, e.out_h)
+            for x in range(e.out_w):
+                at_x = place_of(x, e.in_w, e.out_w)
+
+                def pixel(h, w, c):
+                    h, w = min(h, e.in_h - 1), min(w, e.in_w - 1)
+                    return image[(h * e.in_w + w) * e.in_c + c]
+                for c in range(e.in_c):
+                    if e.mode == "nearest":
+                        out.append(pixel(nearest(at_y), nearest(at_x), c))
+                        continue
+                    h, w = int(at_y), int(at_x)
+                    fy, fx = f32(float(at_y - h)), f32(float(at_x - w))
+                    top = mix(pixel(h, w, c), pixel(h, w + 1, c), fx)
+                    low = mix(pixel(h + 1, w, c), pixel(h + 1, w + 1, c), fx)
+                    out.append(mix(top, low, fy))
+        return out
 
     def reduce(self, e, row):
         f = e.function
@@ -1434,13 +1544,16 @@ class Machine:
         factor = {2: p["ve.activation4"], 4: p["ve.activation4"],
                   8: p["ve.activation8"], 16: 1, 32: 1}[e.qbits_activation]
         ops = Fraction(p["ve.lanes"]) * p["ve.ops_per_lane_factor"] * factor
+        if hasattr(e, "each"):
+            return (p["ve.init"] + ceil(Fraction(e.results * e.each) / ops)
+                    + p["ve.finalize"])
         one = ceil(Fraction(e.length) / ops)
         red = p["ve.reduction_pipeline"] + (e.length - 1).bit_length()
         sfu = p["ve.sfu"]
         row = {"VE_LAYERNORM_TILE": red + one, "VE_RMSNORM_TILE": red + one,
                "VE_SOFTMAX_TILE": red + one + red + one,
                "VE_GELU_TILE": one + sfu, "VE_SILU_TILE": one + sfu,
-               "VE_REDUCE_TILE": red + one,
+               "VE_REDUCE_TILE": red + one, "VE_TRANSPOSE_TILE": 2 * one,
                "VE_ROPE_TILE": 2 * one + sfu}.get(e.opcode, one)
         if e.opcode == "VE_UNARY_TILE" and e.function in SPECIAL:
             row += sfu

@@ -21,7 +21,7 @@ SPECIALS = (0.0, -0.0, float("inf"), float("-inf"), float("nan"),
             2.0 ** -149, -3 * 2.0 ** -149, 2.0 ** -130, 3.4e38, -3.4e38, 1e20,
             65504.0, 65520.0, 2.0 ** -24, 2.0 ** -25, 2.0 ** 127, 0.5, -1.5)
 ADDED = ("RMSNORM", "ROPE", "SILU", "ADD", "MUL", "CAST")
-ADDED_LATER = ("UNARY", "BINARY", "REDUCE")
+ADDED_LATER = ("UNARY", "BINARY", "REDUCE", "TRANSPOSE")
 
 
 class Maker:
@@ -441,7 +441,9 @@ class Maker:
         r = self.r
         op = r.choice(("LAYERNORM", "RMSNORM", "SOFTMAX", "GELU", "SILU",
                        "ROPE", "ADD", "MUL", "CAST", "UNARY", "UNARY",
-                       "BINARY", "REDUCE"))
+                       "BINARY", "REDUCE", "TRANSPOSE", "image"))
+        if op == "image":
+            return self.image()
         function = r.choice({"UNARY": UNARY, "BINARY": BINARY,
                              "REDUCE": REDUCE}.get(op, (None,)))
         slow = (op in ("SOFTMAX", "GELU", "SILU", "ROPE") or function == "pow"
@@ -535,7 +537,7 @@ class Maker:
             self.scale(e, "scale_in2")
             e["in2_bank"], e["in2_offset"] = self.source(q2, n2)
         results = rows if op == "REDUCE" else n * rows
-        if qo == q and results == n * rows and self.chance(0.2):
+        if qo == q and op not in ("REDUCE", "TRANSPOSE") and self.chance(0.2):
             e["out_bank"], e["out_offset"] = e["in_bank"], e["in_offset"]
             return e
         # Apart from being in place, outputs do not meet inputs.
@@ -543,6 +545,57 @@ class Maker:
             e["out_bank"], e["out_offset"] = self.target(qo, results)
             if not self.self_overlap(e):
                 return e
+        return None
+
+    def image(self):
+        """An operation on an image."""
+        r = self.r
+        self.added_later = True
+        q = r.choice(QBITS + (32, 16, 32))
+        f = {"ve_id": self.engine("npu.ve"), "qbits_activation": q,
+             "in_h": r.randint(1, 6), "in_w": r.randint(1, 6),
+             "in_c": r.randint(1, 4)}
+        if self.chance(0.5):
+            f.update(opcode="VE_POOL_TILE", kernel_h=r.randint(1, 4),
+                     kernel_w=r.randint(1, 4), function=r.choice(("max",
+                                                                  "avg")))
+            for name, top in (("stride_h", 3), ("stride_w", 3), ("dil_h", 2),
+                              ("dil_w", 2)):
+                if self.chance(0.5):
+                    f[name] = r.randint(1, top)
+            for name in ("pad_h", "pad_w", "pad_bottom", "pad_right"):
+                if self.chance(0.4):
+                    f[name] = r.randint(0, 3)
+            if f["function"] == "avg" and self.chance(0.5):
+                f["count_include_pad"] = self.chance(0.8)
+        else:
+            f.update(opcode="VE_RESIZE_TILE", out_h=r.randint(1, 9),
+                     out_w=r.randint(1, 9),
+                     mode=r.choice(("nearest", "linear")))
+            if self.chance(0.7):
+                f["coordinate_mode"] = r.choice(("half_pixel", "asymmetric",
+                                                 "align_corners"))
+            if f["mode"] == "nearest" and self.chance(0.7):
+                f["nearest_mode"] = r.choice((
+                    "floor", "ceil", "round_prefer_floor",
+                    "round_prefer_ceil"))
+        qo = r.choice((q, q, r.choice(QBITS)))
+        if qo != q or self.chance(0.2):
+            f["qbits_out"] = qo
+        self.scale(f, "scale_in")
+        self.scale(f, "scale_out", True)
+        f.update(in_bank=0, in_offset=0, out_bank=0, out_offset=0)
+        try:
+            doc = {"cmdq": [dict(f), {"opcode": "END"}]}
+            results = load(doc).entries[0].results
+        except Bad:                     # the kernel does not fit
+            return None
+        f["in_bank"], f["in_offset"] = self.source(
+            q, f["in_h"] * f["in_w"] * f["in_c"])
+        for _ in range(5):
+            f["out_bank"], f["out_offset"] = self.target(qo, results)
+            if not self.self_overlap(f):
+                return f
         return None
 
     def self_overlap(self, e):

@@ -600,6 +600,40 @@ class Data(unittest.TestCase):
                    spm_init=[spm(3, 0, bytes([1, 3, 3, 255, 128, 0]))])
         self.assertEqual(m.read(4, 0, 8), struct.pack("<2i", 1, 2))
 
+    def test_images(self):
+        def image(op, h, w, **more):
+            e = ve(op, 1, in_h=h, in_w=w, in_c=1, **more)
+            del e["length"]
+            return e
+        init = [spm(3, 0, floats(1, 2, 3, 4, 5, 6))]
+        # 1 2 3 / 4 5 6: pairs of columns.
+        m, r = run(image("POOL", 2, 3, function="max", kernel_h=2,
+                         kernel_w=2), spm_init=init)
+        self.assertEqual(m.read(4, 0, 8), floats(5, 6))
+        self.assertEqual(r["cycles"], 8 + 1 + 4)
+        # A column of padding on the left: (1 + 4) / 2, or / 4; then
+        # (1 + 2 + 4 + 5) / 4.
+        for whole, first in ((False, 2.5), (True, 1.25)):
+            m, _ = run(image("POOL", 2, 3, function="avg", kernel_h=2,
+                             kernel_w=2, pad_w=1, pad_right=0,
+                             count_include_pad=whole), spm_init=init)
+            self.assertEqual(m.read(4, 0, 12), floats(first, 3, 4))
+        m, _ = run(ve("TRANSPOSE", 3, rows=2), spm_init=init)
+        self.assertEqual(m.read(4, 0, 24), floats(1, 4, 2, 5, 3, 6))
+        # 2 to 4 elements: -0.25, 0.25, 0.75, 1.25 of a row 1 2.
+        m, r = run(image("RESIZE", 1, 2, mode="linear", out_h=1, out_w=4),
+                   spm_init=init)
+        self.assertEqual(m.read(4, 0, 16), floats(1, 1.25, 1.75, 2))
+        m, r = run(image("RESIZE", 1, 2, mode="nearest", out_h=1, out_w=4),
+                   spm_init=init)
+        self.assertEqual(m.read(4, 0, 16), floats(1, 1, 2, 2))
+        # 2 * 4096 / 64 for the transposition; 64 * 64 * 4 / 64.
+        m, r = run(ve("TRANSPOSE", 4096, rows=2, q=16))
+        self.assertEqual(r["cycles"], 12 + 2 * 128)
+        m, r = run(image("RESIZE", 4, 4, mode="linear", out_h=64, out_w=64,
+                         q=16))
+        self.assertEqual(r["cycles"], 12 + 256)
+
     def test_causal_softmax(self):
         # Equal elements; row 0 has 1 valid element, row 1 has 3, the last
         # two of which count.

@@ -479,6 +479,26 @@ def functions(t):
             "functions: %d groups of 6 and 4 channels" % groups, queue(entry(conv, groups=groups)), command=["check"])
     t.accept("functions: a kernel that fits with zeros at one side", queue(entry(conv, kernel_h=5, pad_bottom=1)), command=["check"])
     t.reject("functions: a kernel that does not", queue(entry(conv, kernel_h=5, pad_right=1)), "TV-Q016", index=0, status=1, command=["check"])
+    image = {"ve_id": 0, "in_bank": 0, "in_offset": 0, "out_bank": 1, "out_offset": 0, "in_h": 4, "in_w": 4, "in_c": 2, "qbits_activation": 32}
+    pool = lambda **f: queue(entry(dict(image, opcode="VE_POOL_TILE", function="max", kernel_h=2, kernel_w=2), **f))
+    resize = lambda **f: queue(entry(dict(image, opcode="VE_RESIZE_TILE", mode="nearest", out_h=8, out_w=8), **f))
+    t.accept("images: pooling", pool(stride_h=2, pad_right=1, dil_h=2), command=["check"])
+    t.accept("images: average with padding", pool(function="avg", count_include_pad=True), command=["check"])
+    t.accept("images: resizing", resize(nearest_mode="floor", coordinate_mode="asymmetric"), command=["check"])
+    t.reject("images: maximum with padding", pool(count_include_pad=True), "TV-Q016", index=0)
+    t.reject("images: rounding of a mean", resize(mode="linear", nearest_mode="floor"), "TV-Q016", index=0)
+    t.reject("images: another coordinate mode", resize(coordinate_mode="cubic"), "TV-Q015", index=0)
+    t.reject("images: a kernel that does not fit", pool(kernel_h=5), "TV-Q016", index=0, status=1, command=["check"])
+    t.reject("images: no such engine", pool(ve_id=9), "TV-Q030", index=0, status=1, command=["check"])
+    t.reject("images: length is no field", pool(length=4), "TV-Q011", index=0)
+    t.reject("images: a kernel of 2^48 elements", pool(kernel_h=1 << 24, kernel_w=1 << 24, pad_h=1 << 24, pad_w=1 << 24, in_w=1, in_h=1),
+             ("TV-Q031", "TV-Q035"), index=0, status=1, command=["check"])
+    t.accept("images: a kernel far larger than the image ends soon", pool(kernel_h=1 << 20, kernel_w=1 << 20, pad_h=1 << 19, pad_w=1 << 19, function="avg"))
+    for name, fits, wide in (("pooling", pool(in_offset=262144 - 128), pool(in_offset=262144 - 127)),
+                             ("resizing", resize(out_offset=262144 - 512), resize(out_offset=262144 - 511)),
+                             ("pooled", pool(out_offset=262144 - 72), pool(out_offset=262144 - 71))):
+        t.accept("images: the last place of a tile, " + name, fits, command=["check"])
+        t.reject("images: past the bank, " + name, wide, "TV-Q031", index=0, status=1, command=["check"])
     for version, warned in (("1.1", True), ("1.2", True), ("1.3", False)):
         text = queue(entry(dict(rows, **second), opcode="VE_ADD_TILE", broadcast="row"), meta='"metadata": {"version": "%s"}' % version)
         _, out, _, wrong = t.look(text, command=["check", "--strict"])

@@ -73,4 +73,29 @@ static inline void run_all(tv_machine *machine, const tv_program *program)
     assert_int_equal(why, TV_STOP_END);
 }
 
+/* Runs a queue of one entry: its engine, and the queue, take `cycles`. */
+static inline void expect_busy(const char *engine, uint64_t cycles, const char *const *overrides, const char *entry)
+{
+    queue_text q = {0};
+    tv_stats stats = {.size = sizeof stats};
+    queue_add(&q, "%s", entry);
+    tv_program *program = queue_open(&q);
+    tv_machine *machine = machine_with(TV_MODE_TIMING, overrides);
+    run_all(machine, program);
+    tv_machine_stats(machine, &stats);
+    assert_int_equal(stats.cycles, cycles);
+    for (unsigned e = 0; e < stats.engine_count; e++)
+        assert_int_equal(stats.engines[e].busy, strcmp(stats.engines[e].name, engine) == 0 ? cycles : 0);
+    tv_machine_free(machine);
+    tv_program_free(program);
+}
+
+#define GEMM(id, sizes)                                                                                                \
+    "\"opcode\": \"TE_GEMM_TILE\", \"te_id\": " id                                                                     \
+    ", \"ifm_bank\": 0, \"ifm_offset\": 0, \"wgt_bank\": 1, \"wgt_offset\": 0, \"ofm_bank\": 2, "                      \
+    "\"ofm_offset\": 0, " sizes
+#define ROWS(opcode, sizes)                                                                                            \
+    "\"opcode\": \"" opcode                                                                                            \
+    "\", \"ve_id\": 1, \"in_bank\": 0, \"in_offset\": 0, \"out_bank\": 1, \"out_offset\": 0, " sizes
+
 #endif

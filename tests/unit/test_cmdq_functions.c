@@ -290,6 +290,101 @@ static void groups_of_channels_have_their_own_weights(void **state)
                   (const float[]){51, 6200, 27, 56, 5, 600, 14, 32, -1, 800, -6, -21, 0, 100, 0, -4}, 16);
 }
 
+/* ---- Images ---- */
+
+static void tiles_are_transposed(void **state)
+{
+    (void)state;
+    const float in[] = {1, 2, 3, 4, 5, 6};
+    expect_floats("\"opcode\": \"VE_TRANSPOSE_TILE\", \"rows\": 2, \"length\": 3", in, 6, NULL, 0,
+                  (const float[]){1, 4, 2, 5, 3, 6}, 6);
+    expect_floats("\"opcode\": \"VE_TRANSPOSE_TILE\", \"rows\": 6, \"length\": 1, \"scale_out\": 0.5", in, 6, NULL, 0,
+                  (const float[]){2, 4, 6, 8, 10, 12}, 6);
+}
+
+#define POOL "\"opcode\": \"VE_POOL_TILE\", \"in_h\": 3, \"in_w\": 3, \"in_c\": 2, "
+
+/* Channel 0 is 1 to 9, channel 1 the negative of it. */
+static void pooling_takes_the_elements_inside_the_image(void **state)
+{
+    (void)state;
+    float in[18];
+    for (unsigned i = 0; i < 9; i++)
+        in[2 * i] = (float)(i + 1), in[2 * i + 1] = -(float)(i + 1);
+    expect_floats(POOL "\"function\": \"max\", \"kernel_h\": 2, \"kernel_w\": 2", in, 18, NULL, 0,
+                  (const float[]){5, -1, 6, -2, 8, -4, 9, -5}, 8);
+    expect_floats(POOL "\"function\": \"avg\", \"kernel_h\": 3, \"kernel_w\": 3", in, 18, NULL, 0,
+                  (const float[]){5, -5}, 2);
+    /* corners: 1 + 2 + 4 + 5, 2 + 3 + 5 + 6, … with zeros around */
+    expect_floats(POOL "\"function\": \"avg\", \"kernel_h\": 3, \"kernel_w\": 3, \"pad_h\": 1, \"pad_w\": 1, "
+                       "\"stride_h\": 2, \"stride_w\": 2",
+                  in, 18, NULL, 0, (const float[]){3, -3, 4, -4, 6, -6, 7, -7}, 8);
+    expect_floats(POOL "\"function\": \"avg\", \"kernel_h\": 3, \"kernel_w\": 3, \"pad_h\": 1, \"pad_w\": 1, "
+                       "\"stride_h\": 2, \"stride_w\": 2, \"count_include_pad\": true, \"scale_in\": 9",
+                  in, 18, NULL, 0, (const float[]){12, -12, 16, -16, 24, -24, 28, -28}, 8);
+    /* the padding is no zero: the maximum of negative numbers is negative */
+    expect_floats(POOL "\"function\": \"max\", \"kernel_h\": 2, \"kernel_w\": 2, \"pad_bottom\": 1, \"pad_right\": 1, "
+                       "\"stride_h\": 2, \"stride_w\": 2",
+                  in, 18, NULL, 0, (const float[]){5, -1, 6, -3, 8, -7, 9, -9}, 8);
+    /* a dilated kernel: the corners of the image */
+    expect_floats(POOL "\"function\": \"avg\", \"kernel_h\": 2, \"kernel_w\": 2, \"dil_h\": 2, \"dil_w\": 2", in, 18,
+                  NULL, 0, (const float[]){5, -5}, 2);
+    /* nothing of the first rows and columns of results is inside */
+    expect_floats(POOL "\"function\": \"max\", \"kernel_h\": 1, \"kernel_w\": 1, \"pad_h\": 1, \"pad_bottom\": 0, "
+                       "\"stride_w\": 3, \"stride_h\": 3",
+                  in, 18, NULL, 0, (const float[]){-INFINITY, -INFINITY, 7, -7}, 4);
+}
+
+static void expect_resized(const char *fields, const float *in, unsigned count, const float *expected, unsigned results)
+{
+    char entry[240];
+    snprintf(entry, sizeof entry, "\"opcode\": \"VE_RESIZE_TILE\", \"in_c\": 1, %s", fields);
+    expect_floats(entry, in, count, NULL, 0, expected, results);
+}
+
+/* The examples of ONNX's operator Resize, one row of them. */
+static void coordinates_are_those_of_onnx(void **state)
+{
+    (void)state;
+    const float in[] = {1, 2, 3, 4};
+#define ROW "\"in_h\": 1, \"in_w\": 4, \"out_h\": 1, \"mode\": "
+    /* half_pixel, 4 to 8: -0.25 0.25 0.75 … cut to 0 and 3 */
+    expect_resized(ROW "\"linear\", \"out_w\": 8", in, 4,
+                   (const float[]){1, 1.25f, 1.75f, 2.25f, 2.75f, 3.25f, 3.75f, 4}, 8);
+    /* align_corners, 4 to 7: steps of 1/2 */
+    expect_resized(ROW "\"linear\", \"out_w\": 7, \"coordinate_mode\": \"align_corners\"", in, 4,
+                   (const float[]){1, 1.5f, 2, 2.5f, 3, 3.5f, 4}, 7);
+    /* asymmetric, 4 to 8: steps of 1/2, the last one past the end */
+    expect_resized(ROW "\"linear\", \"out_w\": 8, \"coordinate_mode\": \"asymmetric\"", in, 4,
+                   (const float[]){1, 1.5f, 2, 2.5f, 3, 3.5f, 4, 4}, 8);
+    /* one result: half_pixel the middle, the others the first element */
+    expect_resized(ROW "\"linear\", \"out_w\": 1", in, 4, (const float[]){2.5f}, 1);
+    expect_resized(ROW "\"linear\", \"out_w\": 1, \"coordinate_mode\": \"align_corners\"", in, 4, (const float[]){1},
+                   1);
+    /* asymmetric coordinates 0, 1/2, 1, 3/2 …: ties by the mode of nearest */
+#define TIES ROW "\"nearest\", \"out_w\": 8, \"coordinate_mode\": \"asymmetric\", \"nearest_mode\": "
+    expect_resized(TIES "\"floor\"", in, 4, (const float[]){1, 1, 2, 2, 3, 3, 4, 4}, 8);
+    expect_resized(TIES "\"round_prefer_floor\"", in, 4, (const float[]){1, 1, 2, 2, 3, 3, 4, 4}, 8);
+    expect_resized(TIES "\"round_prefer_ceil\"", in, 4, (const float[]){1, 2, 2, 3, 3, 4, 4, 4}, 8);
+    expect_resized(TIES "\"ceil\"", in, 4, (const float[]){1, 2, 2, 3, 3, 4, 4, 4}, 8);
+    /* half_pixel, 4 to 3: 1/6, 3/2, 17/6 */
+    expect_resized(ROW "\"nearest\", \"out_w\": 3", in, 4, (const float[]){1, 2, 4}, 3);
+    expect_resized(ROW "\"nearest\", \"out_w\": 3, \"nearest_mode\": \"round_prefer_ceil\"", in, 4,
+                   (const float[]){1, 3, 4}, 3);
+}
+
+static void four_elements_are_weighted_by_their_distance(void **state)
+{
+    (void)state;
+    const float in[] = {1, 2, 3, 4};
+    expect_resized("\"in_h\": 2, \"in_w\": 2, \"out_h\": 3, \"out_w\": 3, \"mode\": \"linear\", \"coordinate_mode\": "
+                   "\"align_corners\"",
+                   in, 4, (const float[]){1, 1.5f, 2, 2, 2.5f, 3, 3, 3.5f, 4}, 9);
+    /* an element of weight 0 does not count, even if it is infinite */
+    const float wild[] = {1, INFINITY, 3, NAN};
+    expect_resized("\"in_h\": 2, \"in_w\": 2, \"out_h\": 2, \"out_w\": 2, \"mode\": \"linear\"", wild, 4, wild, 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,6 +396,10 @@ int main(void)
         cmocka_unit_test(softmax_of_a_causal_window_skips_the_others),
         cmocka_unit_test(activations_come_after_the_residual_and_before_the_scale),
         cmocka_unit_test(groups_of_channels_have_their_own_weights),
+        cmocka_unit_test(tiles_are_transposed),
+        cmocka_unit_test(pooling_takes_the_elements_inside_the_image),
+        cmocka_unit_test(coordinates_are_those_of_onnx),
+        cmocka_unit_test(four_elements_are_weighted_by_their_distance),
         cmocka_unit_test(leading_elements_of_heads_are_rotated_by_scaled_angles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,27 +56,31 @@ static operation matrix_operation(void)
 {
     static const char *const opcodes[] = {"TE_GEMM_TILE", "TE_QKT_TILE", "TE_AV_TILE"};
     operation o = {.fits = true};
-    bool grouped = !one_in(3), biased = one_in(4), scaled = grouped || one_in(2);
+    bool grouped = !one_in(3), biased = one_in(4), scaled = grouped || one_in(2), residual = one_in(3);
+    unsigned opcode = residual ? 0 : below(TV_COUNTOF(opcodes));
     unsigned m = 1 + below(20), n = 1 + below(70), group = one_in(3) ? 16 : 32,
              k = grouped ? group * (1 + below(6)) : 1 + below(150);
     unsigned weight = one_in(4)   ? any_width()
                       : one_in(2) ? 4
                                   : 8,
              activation = one_in(4) ? any_width() : 8, output = one_in(3) ? any_width() : 32;
-    int at =
-        snprintf(o.text, sizeof o.text,
-                 "\"opcode\": \"%s\", \"te_id\": 0, \"m\": %u, \"n\": %u, \"k\": %u, \"qbits_weight\": %u, "
-                 "\"qbits_activation\": %u, \"qbits_ofm\": %u, \"accumulate\": %s%s%s",
-                 opcodes[below(TV_COUNTOF(opcodes))], m, n, k, weight, activation, output, one_in(2) ? "true" : "false",
-                 one_in(3) ? ", \"scale_ifm\": 0.375" : "", one_in(3) ? ", \"scale_ofm\": 1.75" : "");
+    int at = snprintf(o.text, sizeof o.text,
+                      "\"opcode\": \"%s\", \"te_id\": 0, \"m\": %u, \"n\": %u, \"k\": %u, \"qbits_weight\": %u, "
+                      "\"qbits_activation\": %u, \"qbits_ofm\": %u, \"accumulate\": %s%s%s",
+                      opcodes[opcode], m, n, k, weight, activation, output, one_in(2) ? "true" : "false",
+                      one_in(3) ? ", \"scale_ifm\": 0.375" : "", one_in(3) ? ", \"scale_ofm\": 1.75" : "");
     if (grouped)
-        snprintf(o.text + at, sizeof o.text - (size_t)at, ", \"wgt_group\": %u", group);
+        at += snprintf(o.text + at, sizeof o.text - (size_t)at, ", \"wgt_group\": %u", group);
+    if (residual || one_in(4))
+        snprintf(o.text + at, sizeof o.text - (size_t)at, ", \"activation\": \"relu\"");
     add_operand(&o, "wgt", n, k, weight);
     add_operand(&o, "ifm", m, k, activation);
     if (scaled)
         add_operand(&o, "wgt_scale", n, grouped ? k / group : 1, 32);
     if (biased)
         add_operand(&o, "bias", 1, n, 32);
+    if (residual)
+        add_operand(&o, "residual", m, n, 32);
     add_operand(&o, "ofm", m, n, output);
     return o;
 }
@@ -109,6 +113,32 @@ static operation vector_operation(void)
     if (opcode == 0)
         add_operand(&o, "beta", 1, length, 32);
     add_operand(&o, "out", rows, opcode == REDUCE ? 1 : length, out);
+    return o;
+}
+
+static operation image_operation(void)
+{
+    operation o = {.fits = true};
+    unsigned kind = below(3), h = 1 + below(20), w = 1 + below(20), c = 1 + below(6), in = one_in(3) ? any_width() : 32;
+    unsigned out = one_in(3) ? any_width() : in;
+    int end = snprintf(o.text, sizeof o.text, "\"ve_id\": 0, \"qbits_activation\": %u, \"qbits_out\": %u%s", in, out,
+                       one_in(3) ? ", \"scale_out\": 1.75" : "");
+    char *rest = o.text + end;
+    size_t room = sizeof o.text - (size_t)end;
+    if (kind == 0)
+        snprintf(rest, room, ", \"opcode\": \"VE_TRANSPOSE_TILE\", \"rows\": %u, \"length\": %u", h, w * c);
+    else if (kind == 1)
+        snprintf(rest, room,
+                 ", \"opcode\": \"VE_POOL_TILE\", \"function\": \"%s\", \"in_h\": %u, \"in_w\": %u, \"in_c\": %u, "
+                 "\"kernel_h\": 3, \"kernel_w\": 3, \"pad_h\": 1, \"pad_w\": 1",
+                 one_in(2) ? "max" : "avg", h, w, c);
+    else
+        snprintf(rest, room,
+                 ", \"opcode\": \"VE_RESIZE_TILE\", \"mode\": \"%s\", \"in_h\": %u, \"in_w\": %u, \"in_c\": %u, "
+                 "\"out_h\": %u, \"out_w\": %u",
+                 one_in(2) ? "linear" : "nearest", h, w, c, w, h);
+    add_operand(&o, "in", h, w * c, in);
+    add_operand(&o, "out", h, w * c, out);
     return o;
 }
 
@@ -193,7 +223,7 @@ static void operands_over_one_another_are_worked_on_like_copies(void **state)
     tv_machine_set_threads(machine, 2);
     random_memories(&m);
     for (unsigned round = 0; round < ROUNDS; round++) {
-        operation o = one_in(2) ? matrix_operation() : vector_operation();
+        operation o = one_in(2) ? matrix_operation() : one_in(4) ? image_operation() : vector_operation();
         queue_text q = {0};
         if (!o.fits)
             continue;

@@ -24,6 +24,10 @@ static const char *const enum_unary_functions[] = {"relu",    "leaky_relu", "cli
 static const char *const enum_binary_functions[] = {"sub", "div", "min", "max", "pow", NULL};
 static const char *const enum_broadcasts[] = {"none", "row", "column", "scalar", NULL};
 static const char *const enum_reduce_functions[] = {"sum", "mean", "max", "min", "argmax", NULL};
+static const char *const enum_pool_functions[] = {"max", "avg", NULL};
+static const char *const enum_resize_modes[] = {"nearest", "linear", NULL};
+static const char *const enum_coordinate_modes[] = {"half_pixel", "align_corners", "asymmetric", NULL};
+static const char *const enum_nearest_modes[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", NULL};
 static const char *const enum_kv_kinds[] = {"k", "v", NULL};
 
 const char *const cmdq_role_names[CMDQ_ALL_ROLES] = {"weight", "activation", "kv", "embedding", "aux",

@@ -142,3 +142,15 @@ uint64_t cmdq_cycles_rope(const cmdq_params *params, const cmdq_op *op)
 {
     return vector_cycles(params, op, 2 * pass_cycles(params, op) + params->ve_sfu);
 }
+
+uint64_t cmdq_cycles_transpose(const cmdq_params *params, const cmdq_op *op)
+{
+    return vector_cycles(params, op, 2 * pass_cycles(params, op));
+}
+
+/* One pass over all elements that the results are made of. */
+uint64_t cmdq_cycles_image(const cmdq_params *params, const cmdq_op *op)
+{
+    return params->ve_init + lane_cycles(params, (tv_u128)op->m * op->n * op->k, op->activation_bits) +
+           params->ve_finalize;
+}

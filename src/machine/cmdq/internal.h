@@ -68,7 +68,8 @@ typedef struct cmdq_op {
     bool uses_sfu;       /* VE: the special function unit, where the function decides it */
     bool writes_indices; /* VE: 32-bit integers instead of real values */
     uint8_t tile_count;
-    uint64_t m, n, k;                   /* TE: sizes of the product; VE: m rows of k, with n results each */
+    uint64_t m, n, k;                   /* TE: sizes of the product; VE: m rows of k, with n results each; of an
+                                         image m pixels of n results, each of k elements */
     uint64_t input_count, weight_count; /* TE: elements that are stored */
     uint64_t elements;                  /* DMA */
     uint64_t macs;

@@ -24,11 +24,18 @@ const cmdq_handlers cmdq_ops[CMDQ_OPCODES] = {
      .compute = cmdq_compute_##compute_,                                                                               \
      .split = CMDQ_SPLIT_##split_,                                                                                     \
      .task_elements = CMDQ_TASK_##task_},
+#define CMDQ_TILE_OP(id, resolve_, cycles_, execute_)                                                                  \
+    {.opcode = CMDQ_##id,                                                                                              \
+     .engine_class = CMDQ_VE,                                                                                          \
+     .resolve = cmdq_resolve_##resolve_,                                                                               \
+     .cycles = cmdq_cycles_##cycles_,                                                                                  \
+     .execute = cmdq_exec_##execute_},
 #define CMDQ_CONTROL_OP(id) {.opcode = CMDQ_##id, .engine_class = CMDQ_SYNC, .resolve = cmdq_resolve_control},
 #include "machine/cmdq/ops.def"
 #undef CMDQ_TRANSFER_OP
 #undef CMDQ_TENSOR_OP
 #undef CMDQ_VECTOR_OP
+#undef CMDQ_TILE_OP
 #undef CMDQ_CONTROL_OP
 };
 
@@ -37,11 +44,13 @@ enum {
 #define CMDQ_TRANSFER_OP(id, ...) CMDQ_OP_##id, CMDQ_OP_CLASS_##id = CMDQ_DMA, CMDQ_OP_END_##id = CMDQ_OP_##id,
 #define CMDQ_TENSOR_OP(id, ...) CMDQ_OP_##id, CMDQ_OP_CLASS_##id = CMDQ_TE, CMDQ_OP_END_##id = CMDQ_OP_##id,
 #define CMDQ_VECTOR_OP(id, ...) CMDQ_OP_##id, CMDQ_OP_CLASS_##id = CMDQ_VE, CMDQ_OP_END_##id = CMDQ_OP_##id,
+#define CMDQ_TILE_OP(id, ...) CMDQ_OP_##id, CMDQ_OP_CLASS_##id = CMDQ_VE, CMDQ_OP_END_##id = CMDQ_OP_##id,
 #define CMDQ_CONTROL_OP(id) CMDQ_OP_##id, CMDQ_OP_CLASS_##id = CMDQ_SYNC, CMDQ_OP_END_##id = CMDQ_OP_##id,
 #include "machine/cmdq/ops.def"
 #undef CMDQ_TRANSFER_OP
 #undef CMDQ_TENSOR_OP
 #undef CMDQ_VECTOR_OP
+#undef CMDQ_TILE_OP
 #undef CMDQ_CONTROL_OP
     CMDQ_OP_ROWS
 };

@@ -17,7 +17,7 @@ struct cmdq_handlers {
     bool (*resolve)(cmdq_resolver *r);
     uint64_t (*cycles)(const cmdq_params *params, const cmdq_op *op); /* NULL: takes no time */
     void (*execute)(cmdq_exec *x);                                    /* NULL: changes no data */
-    /* Vector engines. */
+    /* Vector engines, by rows. */
     void (*compute)(const cmdq_exec *x, const cmdq_row *row);
     cmdq_split split;
     uint32_t task_elements;
@@ -33,11 +33,16 @@ extern const cmdq_handlers cmdq_ops[CMDQ_OPCODES];
     bool cmdq_resolve_##resolve_(cmdq_resolver *r);                                                                    \
     uint64_t cmdq_cycles_##cycles_(const cmdq_params *params, const cmdq_op *op);                                      \
     void cmdq_compute_##compute_(const cmdq_exec *x, const cmdq_row *row);
+#define CMDQ_TILE_OP(id, resolve_, cycles_, execute_)                                                                  \
+    bool cmdq_resolve_##resolve_(cmdq_resolver *r);                                                                    \
+    uint64_t cmdq_cycles_##cycles_(const cmdq_params *params, const cmdq_op *op);                                      \
+    void cmdq_exec_##execute_(cmdq_exec *x);
 #define CMDQ_CONTROL_OP(id)
 #include "machine/cmdq/ops.def"
 #undef CMDQ_TRANSFER_OP
 #undef CMDQ_TENSOR_OP
 #undef CMDQ_VECTOR_OP
+#undef CMDQ_TILE_OP
 #undef CMDQ_CONTROL_OP
 
 /* Handlers that are the same for all opcodes of a class. */

@@ -104,3 +104,44 @@ bool cmdq_resolve_reduce(cmdq_resolver *r)
     r->op->writes_indices = cmdq_op_field(r, CMDQ_F_reduce_function) == CMDQ_REDUCE_ARGMAX;
     return add_vector_tiles(r);
 }
+
+/* ---- Images ---- */
+
+/* Adds the tiles of an image, whose output has m pixels of as many channels, made of k elements each. */
+static bool add_image_tiles(cmdq_resolver *r)
+{
+    cmdq_op *op = r->op;
+    tv_u128 inputs = (tv_u128)cmdq_op_field(r, CMDQ_F_in_h) * cmdq_op_field(r, CMDQ_F_in_w) * op->n;
+    unsigned in = (unsigned)cmdq_op_field(r, CMDQ_F_qbits_activation);
+    op->activation_bits = (uint8_t)in;
+    op->input_count = (uint64_t)inputs; /* they fit a bank, or are rejected */
+    if (!cmdq_add_spm_tile(r, CMDQ_IN, CMDQ_F_in_bank, inputs, in, CMDQ_READS) ||
+        !cmdq_add_spm_tile(r, CMDQ_OUT, CMDQ_F_out_bank, (tv_u128)op->m * op->n,
+                           (unsigned)cmdq_op_field_or(r, CMDQ_F_qbits_out, in), CMDQ_WRITES))
+        return false;
+    return !((tv_u128)op->m * op->n * op->k >> 62) ||
+           cmdq_reject(r, CMDQ_CODE_TOO_LONG, CMDQ_FIELDS, "cut the tile", "2^62 elements and more are not one tile");
+}
+
+bool cmdq_resolve_pool(cmdq_resolver *r)
+{
+    uint64_t height, width;
+    cmdq_set_window_sides(r, &height, &width);
+    if (!height || !width)
+        return cmdq_reject(r, CMDQ_CODE_COMBINATION, CMDQ_F_kernel_h, NULL,
+                           "the kernel is larger than the padded input");
+    r->op->m = height * width;
+    r->op->n = cmdq_op_field(r, CMDQ_F_in_c);
+    r->op->k = cmdq_op_field(r, CMDQ_F_kernel_h) * cmdq_op_field(r, CMDQ_F_kernel_w);
+    return cmdq_set_engine(r, CMDQ_F_ve_id, cmdq_op_field(r, CMDQ_F_ve_id)) && add_image_tiles(r);
+}
+
+bool cmdq_resolve_resize(cmdq_resolver *r)
+{
+    enum { NEAREST_ELEMENTS = 1, LINEAR_ELEMENTS = 4 };
+    bool linear = cmdq_op_field(r, CMDQ_F_resize_mode) == CMDQ_RESIZE_LINEAR;
+    r->op->m = cmdq_op_field(r, CMDQ_F_out_h) * cmdq_op_field(r, CMDQ_F_out_w);
+    r->op->n = cmdq_op_field(r, CMDQ_F_in_c);
+    r->op->k = linear ? LINEAR_ELEMENTS : NEAREST_ELEMENTS;
+    return cmdq_set_engine(r, CMDQ_F_ve_id, cmdq_op_field(r, CMDQ_F_ve_id)) && add_image_tiles(r);
+}
