@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans SPM for single tokens and for several ones: as many tokens as fit, then as large tiles as fit. */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "graph/codes.h"
@@ -165,6 +166,50 @@ static tv_status plan_tokens(cmdq_lowering *l, const cmdq_lower_use *uses, const
     return status == TV_ERR_INPUT ? TV_OK : status;
 }
 
+static bool fits_banks(const cmdq_lowering *l, uint64_t bank_bytes, const cmdq_lower_use *uses,
+                       const uint32_t *last_uses)
+{
+    cmdq_lowering trial = *l; /* which has no plans yet */
+    trial.bank_bytes = bank_bytes;
+    bool fits = plan_token(&trial, uses, last_uses) == TV_OK;
+    if (fits)
+        cmdq_lower_plan_fini(&trial.plans[0]);
+    return fits;
+}
+
+/* The bytes of a bank, a multiple of 64 and at most 1/64 too many, which a token requires; 0: no bank is large enough.
+ */
+static uint64_t required_bank_bytes(const cmdq_lowering *l, const cmdq_lower_use *uses, const uint32_t *last_uses)
+{
+    const uint64_t max = UINT64_C(1) << 32; /* of spm.bank_bytes */
+    uint64_t low = l->bank_bytes / 64 * 64, high = low;
+    while (high < max && !fits_banks(l, high, uses, last_uses)) {
+        low = high;
+        high = tv_min_u64(max, 2 * high);
+    }
+    if (!fits_banks(l, high, uses, last_uses))
+        return 0;
+    while (high - low > tv_max_u64(64, high / 64)) {
+        uint64_t middle = low + (high - low) / 128 * 64;
+        if (fits_banks(l, middle, uses, last_uses))
+            high = middle;
+        else
+            low = middle;
+    }
+    return high;
+}
+
+static tv_status reject_size(const cmdq_lowering *l, uint64_t required, const tv_diag_sink *sink)
+{
+    char text[64] = "larger ones than a machine can have";
+    if (required)
+        snprintf(text, sizeof text, "banks of %" PRIu64 " bytes", required);
+    return tv_fail(
+        sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make spm.bank_bytes larger with -D, or the context smaller",
+        "the activations and the cache of the model do not fit SPM banks of %" PRIu64 " bytes: they require %s",
+        l->bank_bytes, text);
+}
+
 tv_status cmdq_lower_plan_memory(cmdq_lowering *l, const tv_backend_options *options, const tv_diag_sink *sink)
 {
     if (tv_backend_parameter(options->config, "spm.banks") < CMDQ_LOWER_BANKS)
@@ -177,13 +222,8 @@ tv_status cmdq_lower_plan_memory(cmdq_lowering *l, const tv_backend_options *opt
         status = plan_token(l, uses, last_uses);
     if (status == TV_OK && has_tiles(l, uses))
         status = plan_tokens(l, uses, last_uses);
+    uint64_t required = status == TV_ERR_INPUT ? required_bank_bytes(l, uses, last_uses) : 0;
     free(uses);
     free(last_uses);
-    if (status == TV_ERR_MEMORY)
-        return tv_fail_memory(sink);
-    if (status != TV_OK)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION),
-                       "make spm.bank_bytes larger with -D, or the context smaller",
-                       "the model's activations and cache do not fit the SPM banks");
-    return TV_OK;
+    return status == TV_ERR_INPUT ? reject_size(l, required, sink) : status == TV_OK ? TV_OK : tv_fail_memory(sink);
 }
