@@ -113,6 +113,10 @@ typedef struct tv_output_info {
     tv_dtype type;
 } tv_output_info;
 
+/* The path of file `i` that the program's source names (.include, .incbin, spm_init, dram_init), as it was opened.
+ * Returns 0 past the last. The string is valid until tv_program_free. Stored programs name no files. */
+TV_API int tv_program_input_at(const tv_program *program, uint64_t i, const char **path);
+
 /* Declared output `i`. */
 TV_API int tv_program_output_at(const tv_program *program, uint64_t i, tv_output_info *out);
 

@@ -157,6 +157,7 @@ static void job_fini(tv_asm_job *job)
     TV_VEC_FINI(&job->fixups);
     TV_VEC_FINI(&job->listing_lines);
     TV_VEC_FINI(&job->requirements);
+    TV_VEC_FINI(&job->inputs);
     tv_buf_fini(&job->text);
     tv_buf_fini(&job->listing_text);
     tv_arena_fini(&job->arena);
@@ -181,6 +182,14 @@ static bool copy_requirements(tv_asm_job *job)
     return program->requirements;
 }
 
+static bool copy_inputs(const tv_asm_job *job)
+{
+    for (size_t i = 0; i < job->inputs.count; i++)
+        if (!tv_program_note_input(job->program, job->inputs.data[i]))
+            return false;
+    return true;
+}
+
 static tv_status finish_program(tv_asm_job *job, tv_program **out)
 {
     if (!job->stop && !job->out_of_memory)
@@ -199,7 +208,7 @@ static tv_status finish_program(tv_asm_job *job, tv_program **out)
     TV_TRY(tv_program_new(job->isa, job->sink, &job->program));
     job->program->proposed = job->allows_proposed;
     job->program->warned_proposed = job->warned_proposed;
-    if (!copy_requirements(job)) {
+    if (!copy_requirements(job) || !copy_inputs(job)) {
         tv_program_free(job->program);
         return tv_fail_memory(job->sink);
     }

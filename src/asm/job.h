@@ -249,6 +249,7 @@ typedef struct tv_asm_job {
     tv_buf listing_text;
     bool allows_proposed, warned_proposed;
     TV_VEC(const char *) requirements; /* in `arena` */
+    TV_VEC(const char *) inputs;       /* files that were included, in `arena` */
     tv_program *program;
 
     /* Limits and errors. */

@@ -91,12 +91,22 @@ static bool count_inclusion(tv_asm_job *job, unsigned column)
     return false;
 }
 
+/* The path of an opened file, which is stored for tv_program_input_at; NULL: out of memory. */
+static const char *note_input(tv_asm_job *job, tv_buf *path)
+{
+    const char *copy = tv_arena_str(&job->arena, (tv_sv){tv_asm_cstr(job, path), path->len});
+    if (!copy || !TV_VEC_PUSH(&job->inputs, copy))
+        job->out_of_memory = true;
+    return copy;
+}
+
 /* Looks for a relative path in the folder of the including file, then in the include folders. */
 bool tv_source_open_input(tv_asm_job *job, tv_sv path, unsigned column, tv_input *input, const char **found)
 {
     unsigned count = job->options ? job->options->include_count : 0;
     const char *own = job->frame ? job->files.data[job->frame->file].path : "";
     const char *slash = strrchr(own, '/');
+    const char *opened;
     bool open = false, outside = false;
     if (!count_inclusion(job, column))
         return false;
@@ -114,8 +124,10 @@ bool tv_source_open_input(tv_asm_job *job, tv_sv path, unsigned column, tv_input
             tv_buf_printf(&full, "%s/", job->options->include_dirs[i]);
         tv_buf_append(&full, path.ptr, path.len);
         open = open_allowed(job, &full, own_folder, input, &outside);
+        if (open)
+            opened = note_input(job, &full);
         if (open && found)
-            *found = tv_arena_str(&job->arena, (tv_sv){tv_asm_cstr(job, &full), full.len});
+            *found = opened;
         tv_buf_fini(&full);
     }
     if (open || job->out_of_memory)

@@ -52,8 +52,10 @@ typedef struct cli {
     bool raw_output;            /* standard output has another document: there is no envelope */
     bool faulted;               /* the simulated machine faulted */
     unsigned errors, warnings;
-    unsigned failures;        /* errors with a code of the host: TV-F… */
-    bool no_memory;           /* the host ran out of memory, which has been reported */
+    unsigned failures;     /* errors with a code of the host: TV-F… */
+    bool no_memory;        /* the host ran out of memory, which has been reported */
+    tv_program **programs; /* that are open: the files that they name are inputs of the command, too */
+    unsigned program_count;
     tv_output_group *outputs; /* all files of the command, which main puts in place at the end; NULL: none */
 } cli;
 
@@ -157,7 +159,8 @@ bool cli_parse_number(const char *text, uint64_t *out);
 bool cli_same_file(const char *a, const char *b);
 
 /* Reports an error and returns true if writing `what` to `path` would overwrite an input of the command, under any
- * spelling of its path: a positional argument, or a file of -c, --load, --script or --eval. */
+ * spelling of its path: a positional argument, a file of -c, --load, --script or --eval, or one that
+ * an open program names. */
 bool cli_overwrites_input(cli *c, const char *what, const char *path);
 
 /* Foreign text (names of files, symbols, outputs) for printf, safe and of at most 255 bytes; lives as long as the

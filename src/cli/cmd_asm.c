@@ -61,6 +61,17 @@ static void write_result_json(cli *c, const char *output, const tv_program *prog
     tv_json_end_object(w);
 }
 
+/* The files that the source names are known when it is assembled. */
+static tv_status check_program_inputs(cli *c, tv_program **program, const char *output, const char *listing)
+{
+    c->programs = program;
+    c->program_count = 1;
+    bool overwrites =
+        cli_overwrites_input(c, "program", output) || (listing && cli_overwrites_input(c, "listing", listing));
+    c->program_count = 0;
+    return overwrites ? TV_ERR_INPUT : TV_OK;
+}
+
 static int run_asm(cli *c)
 {
     const char *dirs[64], *defines[64];
@@ -95,6 +106,8 @@ static int run_asm(cli *c)
         program_options.listing = listing ? tv_output_stream(listing) : NULL;
         status = tv_program_open(c->files[0], &program_options, &c->sink, &program);
     }
+    if (status == TV_OK)
+        status = check_program_inputs(c, &program, output, listing_path);
     if (status == TV_OK)
         status = cli_outputs(c, &files);
     if (status == TV_OK)

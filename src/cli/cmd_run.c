@@ -202,6 +202,8 @@ static tv_status open_machine(job *j)
         if (status != TV_OK)
             return status;
         j->count++;
+        c->programs = j->programs;
+        c->program_count = j->count;
     }
     tv_mode mode = cli_has(c, "functional")    ? TV_MODE_FUNCTIONAL
                    : cli_has(c, "timing-only") ? TV_MODE_TIMING

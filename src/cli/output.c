@@ -241,5 +241,9 @@ bool cli_overwrites_input(cli *c, const char *what, const char *path)
             if (report_overwritten(c, what, path, file ? file + 1 : value))
                 return true;
         }
+    for (unsigned i = 0; i < c->program_count; i++)
+        for (uint64_t k = 0; tv_program_input_at(c->programs[i], k, &value); k++)
+            if (report_overwritten(c, what, path, value))
+                return true;
     return false;
 }

@@ -24,10 +24,25 @@ void tv_program_free(tv_program *program)
         program->form->free(program->form_data);
     tv_buf_fini(&program->text_buf);
     TV_VEC_FINI(&program->lines);
+    TV_VEC_FINI(&program->inputs);
     if (program->input.data)
         tv_input_close(&program->input);
     tv_arena_fini(&program->arena);
     free(program);
+}
+
+bool tv_program_note_input(tv_program *program, const char *path)
+{
+    const char *copy = tv_arena_str(&program->arena, tv_sv_of(path));
+    return copy && TV_VEC_PUSH(&program->inputs, copy);
+}
+
+int tv_program_input_at(const tv_program *program, uint64_t i, const char **path)
+{
+    if (i >= program->inputs.count)
+        return 0;
+    *path = program->inputs.data[i];
+    return 1;
 }
 
 unsigned tv_isa_stream_count(const tv_isa *isa)

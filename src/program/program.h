@@ -66,11 +66,15 @@ struct tv_program {
     uint64_t label_count;
     const char **files;
     uint64_t file_count;
-    tv_line_vec lines; /* one entry per instruction; `data` NULL: the program has no line table */
+    TV_VEC(const char *) inputs; /* of tv_program_input_at */
+    tv_line_vec lines;           /* one entry per instruction; `data` NULL: the program has no line table */
 };
 
 /* An empty program of `isa`; freed with tv_program_free. */
 tv_status tv_program_new(const tv_isa *isa, const tv_diag_sink *sink, tv_program **out);
+
+/* Notes a file that the program was read from, besides its own. False: out of memory. */
+bool tv_program_note_input(tv_program *program, const char *path);
 
 unsigned tv_isa_stream_count(const tv_isa *isa);
 

@@ -235,11 +235,13 @@ static bool read_init_file(metadata *m, const char *what, const tv_json_value *v
     if (!path)
         return false;
     tv_status status = tv_input_open(path, m->sink, &input);
-    free(path);
     if (status != TV_OK) {
+        free(path);
         m->errors++;
         return false;
     }
+    m->queue->files.failed |= !tv_program_note_input(m->program, path);
+    free(path);
     if (!TV_VEC_PUSH(&m->queue->files, input)) {
         tv_input_close(&input);
         return false; /* cmdq_read_metadata reports it */

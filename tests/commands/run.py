@@ -388,9 +388,15 @@ def inputs_are_not_overwritten(t):
     source = t.write("way/s.s", ".target pccx\n memset fmap_shape[0], 16, 1, 1\n")
     profile = t.write("way/p.ini", "dma.count = 1\n")
     data = t.write("way/y.bin", "0123456789abcdef")
+    t.write("way/b.bin", "0123456789abcdef" * 4)
+    t.write("way/i.inc", " memset fmap_shape[0], 16, 1, 1\n")
+    t.write("way/w.bin", "0123456789abcdef")
+    names = t.write("way/names.s", '.target pccx\n .include "i.inc"\n .data\n .org 0\n .incbin "b.bin"\n')
+    filled = t.write("way/filled.json", json.dumps({"metadata": {"version": "1.2", "dram_init": [{"addr": 0, "file": "w.bin"}]},
+                                                    "cmdq": [{"opcode": "END"}]}))
     t.envelope(0, "run", queue, "--trace", trace)
     spellings = []
-    for name in ("t.json", "q.json", "s.s", "p.ini", "y.bin", "m.gguf"):
+    for name in ("t.json", "q.json", "s.s", "p.ini", "y.bin", "b.bin", "i.inc", "w.bin", "m.gguf"):
         if name == "m.gguf":
             os.link(shutil.copy(t.model, t.path("way/copy.gguf")), t.path("way/m.gguf"))
         os.symlink(name, t.path("way/soft-" + name))
@@ -401,6 +407,8 @@ def inputs_are_not_overwritten(t):
                 ("s.s", ("asm", source, "-o")), ("s.s", ("asm", source, "-o", t.path("way/o.elf"), "-l")), ("q.json", ("asm", queue, "-o")),
                 ("q.json", ("run", queue, "--trace")), ("q.json", ("run", queue, "--perfetto")), ("q.json", ("run", queue, "--report")),
                 ("p.ini", ("run", queue, "-c", profile, "--trace")), ("y.bin", ("run", queue, "--load", "dram:0=" + data, "--report")),
+                ("b.bin", ("asm", names, "-o")), ("i.inc", ("asm", names, "-o", t.path("way/o.elf"), "-l")), ("b.bin", ("run", names, "--trace")),
+                ("w.bin", ("run", filled, "--report")), ("w.bin", ("asm", filled, "-o")),
                 ("m.gguf", ("llm", model, "-t", "cmdq", "-n", "1", "--trace")), ("m.gguf", ("llm", model, "-t", "all", "-n", "1", "--report")))
     for name, arguments in commands:
         for spelling in (s for s in spellings if s.endswith(name) and "." in s):
