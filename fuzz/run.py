@@ -103,7 +103,7 @@ def debug_seeds(root):
 def seed(kind, root, trivet, folder):
     for path in glob.glob(os.path.join(root, "fuzz", "corpus", kind, "*")):
         shutil.copy(path, folder)
-    sources = glob.glob(os.path.join(root, "examples", "pccx", "*.s")) + glob.glob(os.path.join(root, "tests", "golden", "**", "*.s"), recursive=True)
+    sources = glob.glob(os.path.join(root, "examples", "*", "*.s")) + glob.glob(os.path.join(root, "tests", "golden", "**", "*.s"), recursive=True)
     if kind == "queue":
         for path in glob.glob(os.path.join(root, "tests", "queue", "*.json*")):
             shutil.copy(path, folder)

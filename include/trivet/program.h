@@ -113,8 +113,9 @@ typedef struct tv_output_info {
     tv_dtype type;
 } tv_output_info;
 
-/* The path of file `i` that the program's source names (.include, .incbin, spm_init, dram_init), as it was opened.
- * Returns 0 past the last. The string is valid until tv_program_free. Stored programs name no files. */
+/* Writes the path of file `i` that the program's source names (.include, .incbin, spm_init, dram_init), as it was
+ * opened, to `path`. Returns 0 past the last. The string is valid until tv_program_free. A stored program names none.
+ */
 TV_API int tv_program_input_at(const tv_program *program, uint64_t i, const char **path);
 
 /* Declared output `i`. */
