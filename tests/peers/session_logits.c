@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The logits of a model after each token: session_logits MODEL TARGET [WEIGHT_BITS]. Reads token numbers from standard
- * input, one a line, and writes [tokens][vocabulary] binary32 numbers to standard output. */
+/* The logits of a model after each token: session_logits MODEL TARGET [WEIGHT_BITS [STEP]]. Reads token numbers from
+ * standard input, one a line, and writes [tokens][vocabulary] binary32 numbers to standard output. STEP is the number
+ * of tokens given to the backend at once; 0: all. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,17 +29,18 @@ static const tv_backend *find_backend(const char *name)
     return NULL;
 }
 
-/* Runs the tokens in one step, which is split as the backend likes. */
-static tv_status run(const tv_model *model, const tv_backend *backend, const tv_backend_options *options,
+/* Runs the tokens in steps, which are split as the backend likes. */
+static tv_status run(const tv_model *model, const tv_backend *backend, const tv_backend_options *options, uint32_t step,
                      const tv_diag_sink *sink)
 {
     size_t vocabulary = tv_graph_vocabulary(model->graph);
-    uint32_t count = options->context;
+    uint32_t count = options->context, each = step ? step : count;
     float *logits = malloc(count * vocabulary * sizeof *logits);
     void *state = NULL;
     tv_status status = logits ? backend->create(model->graph, options, sink, &state) : TV_ERR_MEMORY;
-    if (status == TV_OK)
-        status = backend->step(state, options->sample, count, 0, false, logits, sink);
+    for (uint32_t at = 0; at < count && status == TV_OK; at += each)
+        status = backend->step(state, options->sample + at, count - at < each ? count - at : each, at, false,
+                               logits + at * vocabulary, sink);
     if (status == TV_OK && fwrite(logits, vocabulary * sizeof *logits, count, stdout) != count)
         status = TV_ERR_IO;
     backend->destroy(state);
@@ -69,7 +71,7 @@ int main(int argc, char **argv)
                                   .sample = tokens,
                                   .sample_count = count < SAMPLE ? count : SAMPLE};
     if (status == TV_OK)
-        status = run(model, backend, &options, &sink);
+        status = run(model, backend, &options, argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 0, &sink);
     tv_config_free(config);
     tv_model_free(model);
     return status == TV_OK ? 0 : 1;

@@ -1,78 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instructions for a batch of tokens: norms, elementwise operators, embeddings, linears. */
+/* Products and embeddings of a batch of tokens. */
 #include "lower/opennpu/batch.h"
 
-/* ---- Norms ---- */
-
-/* Lane of column `i` of group `group`: groups are heads in the order of pairs, or the whole value. */
-static uint32_t group_lane(const opennpu_lower_batch *b, const tv_graph_node *n, uint32_t group, uint32_t i)
-{
-    return n->attrs.groups > 1 ? opennpu_lower_rope_lane(b->m, group, i) : i;
-}
-
-/* One group: the sum of squares of its channels, then its channels, as planes or as vectors. */
-static void emit_group_norm(opennpu_lower_batch *b, const tv_graph_node *n, uint32_t group)
-{
-    opennpu_lower_emitter *e = b->e;
-    const opennpu_lower_value *out = opennpu_lower_batch_value(b, n->output);
-    uint64_t x = opennpu_lower_batch_value(b, n->inputs[0])->batch, gains = opennpu_lower_node_of(b->m, n)->gains;
-    uint32_t columns = opennpu_lower_batch_columns(b, n->output), size = columns / n->attrs.groups;
-    for (uint32_t c = 0; c < size; c++) {
-        unsigned reg = 1 + c % 3;
-        opennpu_lower_load(e, OPENNPU_VR, reg, OPENNPU_LOWER_VR_X, x + group_lane(b, n, group, c) * b->vector);
-        if (c)
-            opennpu_lower_emit_fma(e, OPENNPU_VFMA, 0, reg, reg, 0);
-        else
-            opennpu_lower_emit(e, OPENNPU_VFMUL, 0, reg, reg);
-    }
-    opennpu_lower_rsqrt_mean(e, size, n->attrs.epsilon);
-    opennpu_lower_set(e, 6, OPENNPU_CONST_BYTE_HALF);
-    for (uint32_t c = 0; c < size; c++) {
-        uint32_t lane = group_lane(b, n, group, c);
-        opennpu_lower_load(e, OPENNPU_VR, 2, OPENNPU_LOWER_VR_W, x + lane * b->vector);
-        opennpu_lower_access_lane0(e, OPENNPU_LD_W, 0, 1, gains + (uint64_t)lane * 4);
-        opennpu_lower_emit(e, OPENNPU_VFMUL, 2, 2, 7);
-        opennpu_lower_emit_sized(e, OPENNPU_BCAST_REG, OPENNPU_VR, 0, 0, 0);
-        opennpu_lower_emit(e, OPENNPU_VFMUL, 2, 2, 0);
-        if (out->stored)
-            opennpu_lower_store(e, OPENNPU_VR, 2, OPENNPU_LOWER_VR_X, out->batch + lane * b->vector);
-        else
-            opennpu_lower_batch_store_planes(b, true, 2, 6,
-                                             opennpu_lower_batch_plane_addr(b, out->planes, columns, lane, 0));
-    }
-}
-
-void opennpu_lower_batch_norm(opennpu_lower_batch *b, const tv_graph_node *n)
-{
-    for (uint32_t group = 0; group < n->attrs.groups; group++)
-        emit_group_norm(b, n, group);
-    if (opennpu_lower_batch_value(b, n->output)->stored)
-        opennpu_lower_batch_planes(b, n->output);
-}
-
-/* ---- Element by element ---- */
-
-/* A sum of two values, or a product with a constant. */
-void opennpu_lower_batch_binary(opennpu_lower_batch *b, const tv_graph_node *n)
-{
-    opennpu_lower_emitter *e = b->e;
-    bool sum = n->op == TV_OP_ADD;
-    uint64_t x = opennpu_lower_batch_value(b, n->inputs[0])->batch,
-             out = opennpu_lower_batch_value(b, n->output)->batch,
-             second = sum ? opennpu_lower_batch_value(b, n->inputs[1])->batch : opennpu_lower_node_of(b->m, n)->gains;
-    for (uint32_t c = 0; c < opennpu_lower_batch_columns(b, n->output); c++) {
-        opennpu_lower_load(e, OPENNPU_VR, 2, OPENNPU_LOWER_VR_X, x + c * b->vector);
-        if (sum) {
-            opennpu_lower_load(e, OPENNPU_VR, 0, OPENNPU_LOWER_VR_W, second + c * b->vector);
-        } else {
-            opennpu_lower_access_lane0(e, OPENNPU_LD_W, 0, 1, second + (uint64_t)c * 4);
-            opennpu_lower_emit_sized(e, OPENNPU_BCAST_REG, OPENNPU_VR, 0, 0, 0);
-        }
-        opennpu_lower_emit(e, sum ? OPENNPU_VFADD : OPENNPU_VFMUL, 2, 2, 0);
-        opennpu_lower_store(e, OPENNPU_VR, 2, OPENNPU_LOWER_VR_X, out + c * b->vector);
-    }
-    opennpu_lower_batch_planes(b, n->output);
-}
+#include "lower/opennpu/functions.h"
 
 /* ---- Products ---- */
 
@@ -118,13 +48,7 @@ static void store_channel(opennpu_lower_batch *b, const opennpu_lower_column_job
     opennpu_lower_store(b->e, OPENNPU_VR, 7, OPENNPU_LOWER_VR_X, job->out + c * b->vector);
 }
 
-/* Blocks [first, first + blocks) of a linear: out[channel] (+ add[channel]), with one vector per row of W. */
-typedef struct linear_slice {
-    uint32_t first, blocks;
-    uint64_t planes, add, out;
-} linear_slice;
-
-static void emit_slice(opennpu_lower_batch *b, const opennpu_lower_linear *w, linear_slice slice)
+void opennpu_lower_batch_slice(opennpu_lower_batch *b, const opennpu_lower_linear *w, opennpu_lower_slice slice)
 {
     uint64_t each = b->m->k * b->vector;
     for (uint32_t i = 0; i < slice.blocks; i++) {
@@ -156,6 +80,10 @@ static void store_value(opennpu_lower_batch *b, const opennpu_lower_column_job *
 static void store_logits(opennpu_lower_batch *b, const opennpu_lower_column_job *job, uint32_t c)
 {
     opennpu_lower_emit(b->e, OPENNPU_VFMUL, 7, 7, 0);
+    if (job->bias) {
+        opennpu_lower_load(b->e, OPENNPU_VR, 2, 2, job->bias);
+        opennpu_lower_emit(b->e, OPENNPU_VFADD, 7, 7, 2);
+    }
     opennpu_lower_store(b->e, OPENNPU_VR, 7, OPENNPU_LOWER_VR_X, job->out + c * job->stride);
 }
 
@@ -190,6 +118,7 @@ static void emit_logits(opennpu_lower_batch *b, const opennpu_lower_linear *w, u
                                                                  .prefetch = opennpu_lower_batch_load_scales,
                                                                  .consume = store_logits,
                                                                  .scale = w->scales + i * b->vector,
+                                                                 .bias = w->bias ? w->bias + i * b->vector : 0,
                                                                  .out = b->m->batch_logits + i * b->vector,
                                                                  .stride = w->blocks * b->vector});
     }
@@ -230,37 +159,68 @@ static const tv_graph_node *reader_of_values(const opennpu_lower_batch *b, uint3
     return NULL;
 }
 
+/* What follows a product: an activation, then the residual. */
+static void emit_activation(opennpu_lower_batch *b, const tv_graph_node *n, uint64_t at, uint32_t vectors)
+{
+    opennpu_lower_apply(b->e, opennpu_lower_function_of_activation(n->attrs.activation),
+                        &(opennpu_lower_apply_job){.x = at, .out = at, .vectors = vectors});
+    if (n->inputs[3] != TV_NO_VALUE)
+        opennpu_lower_binary(
+            b->e, TV_OP_ADD,
+            (opennpu_lower_operand[]){{at, OPENNPU_OPERAND_VECTORS},
+                                      {opennpu_lower_batch_value(b, n->inputs[3])->batch, OPENNPU_OPERAND_VECTORS}},
+            at, vectors);
+}
+
+/* One output of a group of products. */
+static void emit_product(opennpu_lower_batch *b, const opennpu_lower_linear *w, uint32_t output,
+                         opennpu_lower_slice slice)
+{
+    const tv_graph_node *n = opennpu_lower_producer(b->m->graph, output), *attention = reader_of_values(b, output);
+    if (attention) {
+        emit_values(b, w, slice.first, slice.planes, attention->attrs.cache);
+        return;
+    }
+    slice.out = opennpu_lower_batch_value(b, output)->batch;
+    if (n->inputs[3] != TV_NO_VALUE && !n->attrs.activation)
+        slice.add = opennpu_lower_batch_value(b, n->inputs[3])->batch;
+    opennpu_lower_batch_slice(b, w, slice);
+    if (n->attrs.activation)
+        emit_activation(b, n, slice.out, opennpu_lower_batch_columns(b, output));
+    opennpu_lower_batch_planes(b, output);
+}
+
 void opennpu_lower_batch_linear(opennpu_lower_batch *b, const tv_graph_node *n)
 {
-    const opennpu_lower_node *own = opennpu_lower_node_of(b->m, n);
-    const opennpu_lower_linear *w = &own->linear;
-    linear_slice slice = {.planes = opennpu_lower_batch_value(b, n->inputs[0])->planes};
-    if (n->output == b->m->graph->logits) {
+    const opennpu_lower_linear *w = &opennpu_lower_node_of(b->m, n)->linear;
+    opennpu_lower_slice slice = {.planes = opennpu_lower_batch_value(b, n->inputs[0])->planes};
+    if (opennpu_lower_batch_value(b, n->output)->token_major) {
         emit_logits(b, w, slice.planes);
+        if (n->attrs.activation)
+            emit_activation(b, n, opennpu_lower_batch_logits(b, b->first_logits_row),
+                            (b->rows - b->first_logits_row) * w->blocks);
         return;
     }
     for (unsigned i = 0; i < w->weight_count; i++) {
-        bool second = n->op == TV_OP_GLU && i;
-        const tv_graph_node *attention = n->op == TV_OP_LINEAR ? reader_of_values(b, w->outputs[i]) : NULL;
         slice.blocks = opennpu_lower_chunks(b->m, tv_graph_matrix(b->m->graph, w->matrices[i])->rows);
-        slice.out = second ? own->batch_scratch : opennpu_lower_batch_value(b, w->outputs[i])->batch;
-        slice.add = n->op == TV_OP_LINEAR && n->inputs[3] != TV_NO_VALUE
-                        ? opennpu_lower_batch_value(b, n->inputs[3])->batch
-                        : 0;
-        if (attention)
-            emit_values(b, w, slice.first, slice.planes, attention->attrs.cache);
-        else
-            emit_slice(b, w, slice);
-        if (n->op == TV_OP_LINEAR)
-            opennpu_lower_batch_planes(b, w->outputs[i]);
+        emit_product(b, w, w->outputs[i], slice);
         slice.first += slice.blocks;
     }
 }
 
 void opennpu_lower_batch_glu(opennpu_lower_batch *b, const tv_graph_node *n)
 {
-    opennpu_lower_batch_linear(b, n);
-    opennpu_lower_silu_mul(b->e, opennpu_lower_batch_value(b, n->output)->batch,
-                           opennpu_lower_node_of(b->m, n)->batch_scratch, opennpu_lower_batch_columns(b, n->output));
+    const opennpu_lower_node *own = opennpu_lower_node_of(b->m, n);
+    uint64_t out = opennpu_lower_batch_value(b, n->output)->batch;
+    opennpu_lower_slice slice = {
+        .blocks = own->linear.blocks / 2, .planes = opennpu_lower_batch_value(b, n->inputs[0])->planes, .out = out};
+    opennpu_lower_batch_slice(b, &own->linear, slice);
+    slice.first = slice.blocks;
+    slice.out = own->batch_scratch;
+    opennpu_lower_batch_slice(b, &own->linear, slice);
+    opennpu_lower_apply(
+        b->e, opennpu_lower_function_of_activation(n->attrs.activation),
+        &(opennpu_lower_apply_job){
+            .x = out, .out = out, .times = own->batch_scratch, .vectors = opennpu_lower_batch_columns(b, n->output)});
     opennpu_lower_batch_planes(b, n->output);
 }

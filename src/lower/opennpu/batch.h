@@ -52,7 +52,9 @@ typedef struct opennpu_lower_column_job {
     uint64_t scale, bias, add, out, stride; /* for `consume` */
     uint64_t planes;                        /* of attention output */
     uint32_t columns;                       /* of these */
-    uint32_t first;
+    uint32_t first;                         /* channel of attention output, or key, of column 0 */
+    uint32_t window;                        /* of scores */
+    bool capped;                            /* scores are masked after the soft cap */
     bool integers;
 } opennpu_lower_column_job;
 
@@ -62,12 +64,28 @@ void opennpu_lower_batch_multiply(opennpu_lower_batch *b, size_t count, const op
 /* `prefetch`: VR 0 = the vector at `scale`. */
 void opennpu_lower_batch_load_scales(opennpu_lower_batch *b, const opennpu_lower_column_job *job, uint32_t c);
 
+/* Blocks [first, first + blocks) of a linear: out[channel] (+ add[channel]), with one vector per row of W. */
+typedef struct opennpu_lower_slice {
+    uint32_t first, blocks;
+    uint64_t planes, add, out;
+} opennpu_lower_slice;
+
+void opennpu_lower_batch_slice(opennpu_lower_batch *b, const opennpu_lower_linear *w, opennpu_lower_slice slice);
+
+/* Address of a token's logits. */
+static inline uint64_t opennpu_lower_batch_logits(const opennpu_lower_batch *b, uint32_t row)
+{
+    return b->m->batch_logits + row * b->m->nodes[b->m->classifier].linear.blocks * b->vector;
+}
+
 /* What the nodes of each operator become. */
 void opennpu_lower_batch_gather(opennpu_lower_batch *b, const tv_graph_node *n);
 void opennpu_lower_batch_norm(opennpu_lower_batch *b, const tv_graph_node *n);
 void opennpu_lower_batch_linear(opennpu_lower_batch *b, const tv_graph_node *n);
 void opennpu_lower_batch_glu(opennpu_lower_batch *b, const tv_graph_node *n);
-void opennpu_lower_batch_binary(opennpu_lower_batch *b, const tv_graph_node *n);
+void opennpu_lower_batch_elementwise(opennpu_lower_batch *b, const tv_graph_node *n);
+void opennpu_lower_batch_select(opennpu_lower_batch *b, const tv_graph_node *n);
+void opennpu_lower_batch_reduce(opennpu_lower_batch *b, const tv_graph_node *n);
 void opennpu_lower_batch_attention(opennpu_lower_batch *b, const tv_graph_node *n);
 
 #endif

@@ -313,6 +313,10 @@ static void drain_blocks(opennpu_lower_emitter *e, const opennpu_lower_epilogue 
         }
         if (!is_float && blocks[b].limit)
             opennpu_lower_emit_vr(e, OPENNPU_VMIN, 7, 7, b);
+        if (!is_float && blocks[b].limit_before) {
+            opennpu_lower_load(e, OPENNPU_VR, b, OPENNPU_LOWER_VR_X, blocks[b].limit_before);
+            opennpu_lower_emit_vr(e, OPENNPU_VMIN, 7, 7, b);
+        }
         if (blocks[b].bias) {
             opennpu_lower_load(e, OPENNPU_VR, b, OPENNPU_LOWER_VR_X, blocks[b].bias);
             opennpu_lower_emit(e, OPENNPU_VFADD, 7, 7, b);

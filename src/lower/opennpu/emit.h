@@ -143,9 +143,9 @@ typedef struct opennpu_lower_product {
 } opennpu_lower_product;
 
 /* Epilogue of a block: multiply by the vector at `scale` and add the vectors at `bias` and `add`, as FP32; or, without
- * a scale, integers limited to those at `limit`. Address 0: none. */
+ * a scale, integers limited to those at `limit` and `limit_before`. Address 0: none. */
 typedef struct opennpu_lower_epilogue {
-    uint64_t scale, add, limit, out, bias;
+    uint64_t scale, add, limit, limit_before, out, bias;
 } opennpu_lower_epilogue;
 
 /* ACC = sum of the products. Clobbers VR 0 to 3; VR_W addresses the weights, VR_X the activations. */
@@ -171,11 +171,8 @@ void opennpu_lower_each_vector(opennpu_lower_emitter *e, unsigned count, opennpu
 void opennpu_lower_exp2(opennpu_lower_emitter *e, unsigned count); /* 2^x for -126 <= x <= 126 */
 void opennpu_lower_reciprocal(opennpu_lower_emitter *e, unsigned count);
 
-/* gate = gate / (1 + 2^(-gate * log2 e)) * up, for `vectors` consecutive vectors at addresses `gate` and `up`. */
-void opennpu_lower_silu_mul(opennpu_lower_emitter *e, uint64_t gate, uint64_t up, uint32_t vectors);
-
-/* VR 0 = sum of its non-negative lanes, in all lanes. Clobbers VR 1 to 3. */
-void opennpu_lower_sum_lanes(opennpu_lower_emitter *e);
+/* VR 0 = sum of its lanes, in all lanes; without `is_signed` they must not be negative. Clobbers VR 1 to 3. */
+void opennpu_lower_sum_lanes(opennpu_lower_emitter *e, bool is_signed);
 
 /* VR 7 = 1 / sqrt(VR 0 / dim + eps). Clobbers VR 0 to 3. */
 void opennpu_lower_rsqrt_mean(opennpu_lower_emitter *e, uint32_t dim, float eps);

@@ -10,6 +10,10 @@
 
 enum { OPENNPU_LOWER_LINEAR_WEIGHTS = 3 };
 
+/* Scores with a soft cap are integers again, of this unit for the cap. It is far below masked scores, -2^30, so that
+ * their probabilities are 0. */
+enum { OPENNPU_LOWER_CAPPED_ONE = 1 << 20 };
+
 #define OPENNPU_LOWER_NONE UINT32_MAX
 
 /* Products that share an input, one after the other, each padded to whole blocks of K rows. */
@@ -38,21 +42,26 @@ typedef struct opennpu_lower_value {
     uint64_t at, batch; /* 0: not stored */
     opennpu_lower_input packs;
     uint64_t planes;
-    float unit;      /* of the vectors */
-    float pack_unit; /* of packs and planes */
-    bool packed;     /* read by products */
-    bool stored;     /* read by others */
+    float unit;       /* of the vectors */
+    float pack_unit;  /* of packs and planes */
+    bool packed;      /* read by products */
+    bool stored;      /* read by others */
+    bool token_major; /* the logits and what leads to them from the classifier on: batches keep a row for each token */
     opennpu_lower_order order;
 } opennpu_lower_value;
 
 /* What a node needs besides its values. */
 typedef struct opennpu_lower_node {
     opennpu_lower_linear
-        linear;           /* of the first node of a group of products; weight_count 0: done with an earlier one */
-    uint64_t gains, bias; /* Norm: in the order of the value; Mul, Add: the constant */
-    uint32_t score_scale; /* Attention: from integer scores to exponents of two: FP32 bits */
-    uint32_t angles;      /* Attention: tables of the rotation of queries and keys, or OPENNPU_LOWER_NONE */
-    uint64_t table;       /* Gather: rows */
+        linear;            /* of the first node of a group of products; weight_count 0: done with an earlier one */
+    uint64_t gains, bias;  /* Norm: in the order of the value */
+    uint64_t constants[2]; /* Add, Sub, Mul, Div: of an input that is a constant, in the shape of the output or, if it
+                              is a scalar, one vector */
+    uint32_t score_scale;  /* Attention: from integer scores to exponents of two: FP32 bits */
+    uint32_t cap_scale;    /* Attention with a soft cap: from integer scores to multiples of the cap: FP32 bits */
+    uint32_t out_scale;    /* Attention: from units of the cached values to those of the output: FP32 bits */
+    uint32_t angles;       /* Attention: tables of the rotation of queries and keys, or OPENNPU_LOWER_NONE */
+    uint64_t table;        /* Gather: rows */
     uint64_t scratch, batch_scratch; /* GatedLinear: the gate, then the other product */
 } opennpu_lower_node;
 
@@ -86,13 +95,14 @@ typedef struct opennpu_lower_model {
     opennpu_lower_angles angles[OPENNPU_LOWER_ANGLES_MAX];
     uint32_t angle_count;
     uint64_t end, limit, constants_end; /* of memory: allocated, available; end of what programs only read */
+    uint64_t lane_mask;                 /* K ones, then K zeros */
     uint64_t score_limits, bytes, scores, probs_scale, head_masks, scale;
     uint64_t q_packs, prob_packs;
 
     /* of batches: one vector per channel with one lane per token; planes are two times K bytes, low and high */
     uint64_t batch_scores, batch_sums, batch_max, batch_scale, batch_logits, q_planes, prob_planes;
     uint64_t causal_mask;
-    uint32_t classifier; /* the node that computes the logits */
+    uint32_t classifier; /* the product that the logits come from */
 } opennpu_lower_model;
 
 static inline uint32_t opennpu_lower_chunks(const opennpu_lower_model *m, uint32_t n) { return (n + m->k - 1) / m->k; }
@@ -118,6 +128,20 @@ static inline uint32_t opennpu_lower_columns(const opennpu_lower_model *m, uint3
 {
     return (uint32_t)tv_graph_elements(m->graph, value);
 }
+
+/* How an operand of an elementwise node is repeated: element i of the output uses element i / divisor % modulus. */
+typedef struct opennpu_lower_repetition {
+    uint64_t divisor, modulus;
+} opennpu_lower_repetition;
+
+opennpu_lower_repetition opennpu_lower_repetition_of(const tv_graph *graph, const tv_graph_node *n, unsigned input);
+
+/* The node that computes a value, or NULL. */
+const tv_graph_node *opennpu_lower_producer(const tv_graph *graph, uint32_t value);
+
+/* Checks that the machine has instructions for every node, finds the rotations, and gives queries and keys their order.
+ * TV_ERR_INPUT (TV-L044): it has none for a node. */
+tv_status opennpu_lower_check(opennpu_lower_model *m, const tv_diag_sink *sink);
 
 /* Lists the products of blocks [first, first + count) of a linear with its input; returns their number, at most count *
  * columns. */

@@ -190,11 +190,11 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
     l->outputs = options->outputs;
     l->m.timing = options->mode == TV_MODE_TIMING;
     l->m.pool = tv_pool_new(options->threads);
-    tv_status status = opennpu_lower_check_operators(graph, sink);
-    if (status == TV_OK)
-        status = read_config(l, options, sink);
+    tv_status status = read_config(l, options, sink);
     if (status == TV_OK)
         status = allocate(l, options, sink);
+    if (status == TV_OK)
+        status = opennpu_lower_check(&l->m, sink);
     if (status == TV_OK)
         status = opennpu_lower_plan(&l->m, sink);
     if (status == TV_OK && !l->m.timing)

@@ -68,9 +68,12 @@ void opennpu_lower_reciprocal(opennpu_lower_emitter *e, unsigned count)
 
 /* The reduction sums integers: the lanes are first scaled by the power of two that brings the maximum just below
  * 2^24. */
-void opennpu_lower_sum_lanes(opennpu_lower_emitter *e)
+void opennpu_lower_sum_lanes(opennpu_lower_emitter *e, bool is_signed)
 {
-    opennpu_lower_emit_sized(e, OPENNPU_VRMAX, OPENNPU_VR, 1, 0, 0); /* non-negative numbers compare like their bits */
+    if (is_signed)
+        opennpu_lower_emit(e, OPENNPU_VFABS, 1, 0, 0);
+    /* non-negative numbers compare like their bits */
+    opennpu_lower_emit_sized(e, OPENNPU_VRMAX, OPENNPU_VR, 1, is_signed ? 1 : 0, 0);
     opennpu_lower_set(e, 2, OPENNPU_CONST_EXPONENT);
     opennpu_lower_set(e, 3, OPENNPU_CONST_SIGN | OPENNPU_CONST_SUM_UP);
     opennpu_lower_emit_vr(e, OPENNPU_VAND, 1, 1, 2);
@@ -100,33 +103,5 @@ void opennpu_lower_rsqrt_mean(opennpu_lower_emitter *e, uint32_t dim, float eps)
         opennpu_lower_emit(e, OPENNPU_VFMUL, 2, 7, 7);
         opennpu_lower_emit_fma(e, OPENNPU_VNFMA, 2, 0, 2, 3);
         opennpu_lower_emit(e, OPENNPU_VFMUL, 7, 7, 2);
-    }
-}
-
-void opennpu_lower_silu_mul(opennpu_lower_emitter *e, uint64_t gate, uint64_t up, uint32_t vectors)
-{
-    uint64_t vector = (uint64_t)4 * e->k;
-    for (uint32_t c = 0; c < vectors; c += 2) {
-        unsigned count = vectors - c < 2 ? 1 : 2;
-        for (unsigned v = 0; v < count; v++)
-            opennpu_lower_load(e, OPENNPU_VR, opennpu_lower_arg[v], OPENNPU_LOWER_VR_X, gate + (c + v) * vector);
-        opennpu_lower_each_const(e, count, OPENNPU_VFMUL, opennpu_lower_arg, opennpu_lower_arg,
-                                 OPENNPU_CONST_SIGN | OPENNPU_CONST_F_LOG2E);
-        opennpu_lower_each_const(e, count, OPENNPU_VFMAX, opennpu_lower_arg, opennpu_lower_arg,
-                                 OPENNPU_CONST_SIGN | OPENNPU_CONST_F_126);
-        opennpu_lower_each_const(e, count, OPENNPU_VFMIN, opennpu_lower_arg, opennpu_lower_arg, OPENNPU_CONST_F_100);
-        opennpu_lower_exp2(e, count);
-        opennpu_lower_each_const(e, count, OPENNPU_VFADD, opennpu_lower_arg, opennpu_lower_res, OPENNPU_CONST_F_1);
-        opennpu_lower_reciprocal(e, count);
-        for (unsigned v = 0; v < count; v++)
-            opennpu_lower_load(e, OPENNPU_VR, opennpu_lower_tmp[v], OPENNPU_LOWER_VR_X, up + (c + v) * vector);
-        for (unsigned v = 0; v < count; v++)
-            opennpu_lower_load(e, OPENNPU_VR, opennpu_lower_arg[v], OPENNPU_LOWER_VR_X, gate + (c + v) * vector);
-        for (unsigned v = 0; v < count; v++)
-            opennpu_lower_emit(e, OPENNPU_VFMUL, opennpu_lower_res[v], opennpu_lower_res[v], opennpu_lower_arg[v]);
-        for (unsigned v = 0; v < count; v++)
-            opennpu_lower_emit(e, OPENNPU_VFMUL, opennpu_lower_res[v], opennpu_lower_res[v], opennpu_lower_tmp[v]);
-        for (unsigned v = 0; v < count; v++)
-            opennpu_lower_store(e, OPENNPU_VR, opennpu_lower_res[v], OPENNPU_LOWER_VR_X, gate + (c + v) * vector);
     }
 }

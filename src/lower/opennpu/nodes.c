@@ -20,24 +20,46 @@ static void emit_nothing_for_batch(opennpu_lower_batch *b, const tv_graph_node *
     (void)n;
 }
 
+#define ELEMENTWISE                                                                                                    \
+    {                                                                                                                  \
+        opennpu_lower_token_elementwise, opennpu_lower_batch_elementwise                                               \
+    }
+#define SELECTION                                                                                                      \
+    {                                                                                                                  \
+        opennpu_lower_token_select, opennpu_lower_batch_select                                                         \
+    }
+#define REDUCTION                                                                                                      \
+    {                                                                                                                  \
+        opennpu_lower_token_reduce, opennpu_lower_batch_reduce                                                         \
+    }
+
 static const node_emitter emitters[TV_OPS] = {
     [TV_OP_GATHER] = {opennpu_lower_token_gather, opennpu_lower_batch_gather},
-    [TV_OP_NORM] = {opennpu_lower_token_norm, opennpu_lower_batch_norm},
-    [TV_OP_LINEAR] = {opennpu_lower_token_linear, opennpu_lower_batch_linear},
-    [TV_OP_GLU] = {opennpu_lower_token_glu, opennpu_lower_batch_glu},
-    [TV_OP_ADD] = {opennpu_lower_token_binary, opennpu_lower_batch_binary},
-    [TV_OP_MUL] = {opennpu_lower_token_binary, opennpu_lower_batch_binary},
+    [TV_OP_RESHAPE] = SELECTION,
+    [TV_OP_SLICE] = SELECTION,
+    [TV_OP_CONCAT] = SELECTION,
+    [TV_OP_TRANSPOSE] = SELECTION,
+    [TV_OP_ADD] = ELEMENTWISE,
+    [TV_OP_SUB] = ELEMENTWISE,
+    [TV_OP_MUL] = ELEMENTWISE,
+    [TV_OP_DIV] = ELEMENTWISE,
+    [TV_OP_RELU] = ELEMENTWISE,
+    [TV_OP_SIGMOID] = ELEMENTWISE,
+    [TV_OP_TANH] = ELEMENTWISE,
+    [TV_OP_SWISH] = ELEMENTWISE,
+    [TV_OP_GELU] = ELEMENTWISE,
+    [TV_OP_EXP] = ELEMENTWISE,
+    [TV_OP_SQRT] = ELEMENTWISE,
+    [TV_OP_REDUCE_MEAN] = REDUCTION,
+    [TV_OP_REDUCE_SUM] = REDUCTION,
     [TV_OP_ROTARY_EMBEDDING] = {emit_nothing_for_token, emit_nothing_for_batch},
     [TV_OP_ATTENTION] = {opennpu_lower_token_attention, opennpu_lower_batch_attention},
+    [TV_OP_LINEAR] = {opennpu_lower_token_linear, opennpu_lower_batch_linear},
+    [TV_OP_GLU] = {opennpu_lower_token_glu, opennpu_lower_batch_glu},
+    [TV_OP_NORM] = {opennpu_lower_token_norm, opennpu_lower_batch_norm},
 };
 
-tv_status opennpu_lower_check_operators(const tv_graph *graph, const tv_diag_sink *sink)
-{
-    for (size_t i = 0; i < graph->nodes.count; i++)
-        if (!emitters[graph->nodes.data[i].op].token)
-            return tv_backend_reject(graph, &graph->nodes.data[i], "opennpu", "such instructions", sink);
-    return TV_OK;
-}
+bool opennpu_lower_has_operator(tv_graph_op op) { return emitters[op].token != NULL; }
 
 void opennpu_lower_emit_token(opennpu_lower_token *tok, bool logits)
 {

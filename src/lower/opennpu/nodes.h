@@ -6,8 +6,8 @@
 #include "lower/opennpu/batch.h"
 #include "lower/opennpu/token.h"
 
-/* Rejects operators that have no row in the table (TV_ERR_INPUT, TV-L044). */
-tv_status opennpu_lower_check_operators(const tv_graph *graph, const tv_diag_sink *sink);
+/* True when the table has emitters for an operator. */
+bool opennpu_lower_has_operator(tv_graph_op op);
 
 /* Appends the instructions for one token; without `logits` those of the output block are left out. */
 void opennpu_lower_emit_token(opennpu_lower_token *tok, bool logits);

@@ -11,39 +11,9 @@
 
 #include "lower/opennpu/layout.h"
 
-enum { HEAD_MAX = 256, CONTEXT_MAX = 65536, COLUMNS_MAX = 131072 };
+#define LOG2E 1.4426950408889634
 
-/* ---- Order of columns ---- */
-
-uint32_t opennpu_lower_rope_lane(const opennpu_lower_model *m, uint32_t head, uint32_t i)
-{
-    uint32_t half = m->head_dim / 2, pair = head * half + i % half, in = m->k / 2;
-    return pair / in * m->k + pair % in + (i < half ? 0 : in);
-}
-
-/* Element of a head that is the first or second of pair `pair`. Elements that are not rotated are pairs of neighbours
- * after the others. */
-static uint32_t element_of_pair(const opennpu_lower_order *order, uint32_t pair, bool second)
-{
-    uint32_t half = order->rotary_dim / 2;
-    if (order->interleaved || pair >= half)
-        return 2 * pair + second;
-    return pair + (second ? half : 0);
-}
-
-int64_t opennpu_lower_source_column(const opennpu_lower_model *m, const opennpu_lower_order *order, uint32_t columns,
-                                    uint32_t lane)
-{
-    uint32_t in = m->k / 2, half = m->head_dim / 2;
-    if (!order->heads)
-        return lane < columns ? (int64_t)lane : -1;
-    uint32_t pair = lane / m->k * in + lane % in;
-    if (pair >= columns / 2)
-        return -1;
-    return (int64_t)(pair / half * m->head_dim) + element_of_pair(order, pair % half, lane % m->k >= in);
-}
-
-/* ---- Uses and orders ---- */
+/* ---- Uses ---- */
 
 static bool is_product(const tv_graph_node *n) { return n->op == TV_OP_LINEAR || n->op == TV_OP_GLU; }
 
@@ -60,127 +30,13 @@ static void find_uses(opennpu_lower_model *m)
             else
                 m->values[n->inputs[k]].stored = true;
         }
+    for (size_t i = 0; i < g->nodes.count; i++) { /* only a simple norm is packed while it is computed */
+        const tv_graph_node *n = &g->nodes.data[i];
+        if (n->op == TV_OP_NORM && (n->attrs.subtract_mean || n->inputs[2] != TV_NO_VALUE || n->attrs.groups > 1))
+            m->values[n->output].stored = true;
+    }
     for (uint32_t i = 0; i < g->layers; i++)
         m->values[g->layer_outputs[i]].stored = true;
-}
-
-static const tv_graph_node *producer_of(const opennpu_lower_model *m, uint32_t value)
-{
-    const tv_graph_value *v = tv_graph_value_at(m->graph, value);
-    return v->source == TV_VALUE_COMPUTED ? tv_graph_node_at(m->graph, v->producer) : NULL;
-}
-
-/* Skips the rotation, which happens where queries and keys are used. */
-static uint32_t before_rotation(const opennpu_lower_model *m, uint32_t value)
-{
-    const tv_graph_node *n = producer_of(m, value);
-    return n && n->op == TV_OP_ROTARY_EMBEDDING ? n->inputs[0] : value;
-}
-
-/* Gives queries or keys, and what they are computed from, the order of pairs. False: they do not come from a product.
- */
-static bool set_order(opennpu_lower_model *m, uint32_t value, uint32_t heads)
-{
-    const tv_graph_node *n = producer_of(m, value);
-    opennpu_lower_order order = {heads, m->head_dim, false};
-    if (n && n->op == TV_OP_ROTARY_EMBEDDING)
-        order = (opennpu_lower_order){heads, n->attrs.rotary_dim, n->attrs.interleaved};
-    m->values[value].order = order;
-    value = before_rotation(m, value);
-    m->values[value].order = order;
-    n = producer_of(m, value);
-    if (n && n->op == TV_OP_NORM && n->attrs.groups == heads) {
-        m->values[n->inputs[0]].order = order;
-        n = producer_of(m, n->inputs[0]);
-    }
-    return n && n->op == TV_OP_LINEAR && n->inputs[3] == TV_NO_VALUE && n->attrs.activation == TV_ACTIVATION_NONE;
-}
-
-static bool same_angles(const tv_graph_node *a, const tv_graph_node *b)
-{
-    return a->inputs[1] == b->inputs[1] && a->attrs.theta == b->attrs.theta &&
-           a->attrs.frequency_scale == b->attrs.frequency_scale && a->attrs.rotary_dim == b->attrs.rotary_dim;
-}
-
-/* Index of the tables of a rotation; OPENNPU_LOWER_NONE when there are too many. */
-static uint32_t find_angles(opennpu_lower_model *m, const tv_graph_node *rope)
-{
-    uint32_t i = 0;
-    while (i < m->angle_count && !same_angles(tv_graph_node_at(m->graph, m->angles[i].node), rope))
-        i++;
-    if (i == OPENNPU_LOWER_ANGLES_MAX)
-        return OPENNPU_LOWER_NONE;
-    if (i == m->angle_count)
-        m->angles[m->angle_count++].node = (uint32_t)(rope - m->graph->nodes.data);
-    return i;
-}
-
-/* ---- Checks ---- */
-
-static const char *check_attention(opennpu_lower_model *m, const tv_graph_node *n)
-{
-    const tv_graph_cache *c = &m->graph->caches.data[n->attrs.cache];
-    const tv_graph_node *q = producer_of(m, n->inputs[0]);
-    opennpu_lower_node *own = opennpu_lower_node_of(m, n);
-    if (!m->heads) {
-        m->heads = n->attrs.heads;
-        m->kv_heads = c->heads;
-        m->head_dim = c->key_dim;
-    }
-    if (n->attrs.heads != m->heads || c->heads != m->kv_heads || c->key_dim != m->head_dim ||
-        c->value_dim != m->head_dim || m->head_dim % 2 || m->head_dim > HEAD_MAX)
-        return "instructions for odd heads, over 256 elements, or of different sizes";
-    if (n->attrs.soft_cap != 0)
-        return "soft cap of scores";
-    if (n->attrs.window && n->attrs.window < m->context)
-        return "window of attention (a --context up to it may help)";
-    if (!set_order(m, n->inputs[0], m->heads))
-        return "way to reorder queries that are no product";
-    own->angles = OPENNPU_LOWER_NONE;
-    if (q && q->op == TV_OP_ROTARY_EMBEDDING && (own->angles = find_angles(m, q)) == OPENNPU_LOWER_NONE)
-        return "more than four different rotations";
-    if (n->inputs[1] == TV_NO_VALUE)
-        return NULL;
-    const tv_graph_node *k = producer_of(m, n->inputs[1]), *v = producer_of(m, n->inputs[2]);
-    bool rotated = k && k->op == TV_OP_ROTARY_EMBEDDING;
-    if (!set_order(m, n->inputs[1], m->kv_heads) || !v || v->op != TV_OP_LINEAR || v->attrs.activation)
-        return "way to reorder keys or values that are no product";
-    if (rotated != (own->angles != OPENNPU_LOWER_NONE) || (rotated && !same_angles(q, k)))
-        return "different rotations of queries and keys";
-    return NULL;
-}
-
-static const char *find_problem(opennpu_lower_model *m, const tv_graph_node *n)
-{
-    uint32_t columns = opennpu_lower_columns(m, n->output);
-    if (n->output != m->graph->logits && columns > COLUMNS_MAX)
-        return "32-bit sums of so many columns";
-    if (n->op == TV_OP_MUL && tv_graph_value_at(m->graph, n->inputs[1])->source != TV_VALUE_CONSTANT)
-        return "product of two computed values";
-    if (n->op == TV_OP_ADD && tv_graph_value_at(m->graph, n->inputs[1])->source != TV_VALUE_COMPUTED)
-        return "sum with a constant";
-    if (n->op == TV_OP_NORM && (n->attrs.subtract_mean || n->inputs[2] != TV_NO_VALUE))
-        return "norm that subtracts the mean";
-    if (n->op == TV_OP_GLU && n->attrs.activation != TV_ACTIVATION_SWISH)
-        return "such activation";
-    if (n->op == TV_OP_LINEAR && n->attrs.activation)
-        return "such activation";
-    return n->op == TV_OP_ATTENTION ? check_attention(m, n) : NULL;
-}
-
-static tv_status check_graph(opennpu_lower_model *m, const tv_diag_sink *sink)
-{
-    for (size_t i = 0; i < m->graph->nodes.count; i++) {
-        const char *problem = find_problem(m, &m->graph->nodes.data[i]);
-        if (problem)
-            return tv_backend_reject(m->graph, &m->graph->nodes.data[i], "opennpu", problem, sink);
-    }
-    /* 32-bit integer sums: probabilities up to 32000 over the positions, 128 * 127 over the columns, 32512 * 127 over a
-     * head */
-    if (m->context > CONTEXT_MAX)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "a smaller --context may help",
-                       "%u positions overflow 32-bit sums", m->context);
-    return TV_OK;
 }
 
 /* ---- Units ---- */
@@ -189,6 +45,13 @@ static float range_of(const opennpu_lower_model *m, uint32_t value)
 {
     float range = m->ranges ? m->ranges[value] : 1;
     return range > 0 ? range : 1;
+}
+
+/* The value that a rotation reads, which happens where queries and keys are used. */
+static uint32_t before_rotation(const opennpu_lower_model *m, uint32_t value)
+{
+    const tv_graph_node *n = opennpu_lower_producer(m->graph, value);
+    return n->op == TV_OP_ROTARY_EMBEDDING ? n->inputs[0] : value;
 }
 
 static void set_attention_units(opennpu_lower_model *m, const tv_graph_node *n)
@@ -204,9 +67,17 @@ static void set_attention_units(opennpu_lower_model *m, const tv_graph_node *n)
         m->values[n->inputs[2]].unit = c->v_unit = range_of(m, n->inputs[2]) * 1.25f / 127;
     }
     m->values[q].unit = absmax * 2 / 32512; /* 16 bits have headroom for values not seen in the sample */
-    m->values[n->output].unit = m->values[n->output].pack_unit = c->v_unit / 256;
-    double exponent_scale = (double)m->values[q].unit * (double)c->k_unit * (double)n->attrs.scale * 1.4426950408889634;
-    opennpu_lower_node_of(m, n)->score_scale = tv_f32_bits((float)exponent_scale);
+    opennpu_lower_value *out = &m->values[n->output];
+    opennpu_lower_node *own = opennpu_lower_node_of(m, n);
+    out->pack_unit = c->v_unit / 256;
+    out->unit = out->stored ? 1 : out->pack_unit;
+    own->out_scale = tv_f32_bits(c->v_unit / out->unit);
+    double scale = (double)m->values[q].unit * (double)c->k_unit * (double)n->attrs.scale;
+    if (n->attrs.soft_cap > 0) {
+        own->cap_scale = tv_f32_bits((float)(scale / (double)n->attrs.soft_cap));
+        scale = (double)n->attrs.soft_cap / OPENNPU_LOWER_CAPPED_ONE;
+    }
+    own->score_scale = tv_f32_bits((float)(scale * LOG2E));
 }
 
 void opennpu_lower_set_units(opennpu_lower_model *m)
@@ -230,7 +101,7 @@ void opennpu_lower_set_units(opennpu_lower_model *m)
 
 static bool can_join(const opennpu_lower_model *m, const tv_graph_node *n)
 {
-    return n->op == TV_OP_LINEAR && n->inputs[3] == TV_NO_VALUE && n->output != m->graph->logits;
+    return n->op == TV_OP_LINEAR && n->inputs[3] == TV_NO_VALUE && !m->values[n->output].token_major;
 }
 
 static void add_product(opennpu_lower_linear *l, const tv_graph_node *n, unsigned input, uint32_t bias)
@@ -250,8 +121,6 @@ static void group_products(opennpu_lower_model *m)
         opennpu_lower_linear *own = &m->nodes[i].linear;
         if (!is_product(n))
             continue;
-        if (n->output == g->logits)
-            m->classifier = i;
         own->columns = opennpu_lower_columns(m, n->inputs[0]);
         if (open && can_join(m, n) && can_join(m, before) && before->inputs[0] == n->inputs[0] &&
             open->weight_count < OPENNPU_LOWER_LINEAR_WEIGHTS) {
@@ -293,12 +162,27 @@ static void allocate_linear(opennpu_lower_model *m, opennpu_lower_linear *l)
     l->bias = biased ? allocate(m, l->blocks * opennpu_lower_vector_bytes(m)) : 0;
 }
 
+/* True when a norm or a sum ends within a vector. */
+static bool has_partial_vectors(const opennpu_lower_model *m)
+{
+    for (size_t i = 0; i < m->graph->nodes.count; i++) {
+        const tv_graph_node *n = &m->graph->nodes.data[i];
+        uint32_t columns = tv_graph_columns(m->graph, n->inputs[0]);
+        if ((n->op == TV_OP_NORM && columns / n->attrs.groups % m->k) ||
+            ((n->op == TV_OP_REDUCE_MEAN || n->op == TV_OP_REDUCE_SUM) && columns % m->k))
+            return true;
+    }
+    return false;
+}
+
 static void allocate_constants(opennpu_lower_model *m)
 {
     const tv_graph *g = m->graph;
     uint64_t vector = opennpu_lower_vector_bytes(m);
     for (unsigned c = 0; c < 3; c++)
         m->e.masks[c] = allocate(m, (uint64_t)(m->k + 2 * m->e.period) << c);
+    if (has_partial_vectors(m))
+        m->lane_mask = allocate(m, 2 * vector);
     m->score_limits = allocate(m, 2 * vector);
     m->causal_mask = allocate(m, 2 * vector);
     m->head_masks = allocate(m, m->k * vector);
@@ -307,8 +191,13 @@ static void allocate_constants(opennpu_lower_model *m)
         opennpu_lower_node *own = &m->nodes[i];
         uint32_t columns = opennpu_lower_columns(m, n->output);
         allocate_linear(m, &own->linear);
-        if (n->op == TV_OP_NORM || n->op == TV_OP_MUL)
+        if (n->op == TV_OP_NORM)
             own->gains = allocate_vectors(m, columns);
+        if (n->op == TV_OP_NORM && n->inputs[2] != TV_NO_VALUE)
+            own->bias = allocate_vectors(m, columns);
+        for (unsigned k = 0; k < 2 && n->op >= TV_OP_ADD && n->op <= TV_OP_DIV; k++)
+            if (tv_graph_value_at(g, n->inputs[k])->source == TV_VALUE_CONSTANT)
+                own->constants[k] = allocate_vectors(m, tv_graph_elements(g, n->inputs[k]) == 1 ? 1 : columns);
         if (n->op == TV_OP_GATHER)
             own->table = allocate(m, (uint64_t)tv_graph_matrix(g, n->inputs[0])->rows *
                                          opennpu_lower_chunks(m, columns) * vector);
@@ -378,7 +267,7 @@ static void add_value(opennpu_lower_model *m, uint32_t node, const uint32_t *las
         return;
     if (!direct)
         add_buffer(single, (chunks + 1) * vector, first, last, &v->at);
-    if (!direct && n->op != TV_OP_ATTENTION)
+    if (!direct && !v->token_major && (n->op != TV_OP_ATTENTION || v->stored))
         add_buffer(batch, chunks * m->k * vector, first, last, &v->batch);
     if (v->packed) {
         v->packs.columns = columns;
@@ -458,7 +347,6 @@ tv_status opennpu_lower_plan(opennpu_lower_model *m, const tv_diag_sink *sink)
 {
     enum { REACH = 4096 }; /* base registers exceed an address by less than this, and have 32 bits */
     find_uses(m);
-    TV_TRY(check_graph(m, sink));
     m->position_blocks = opennpu_lower_chunks(m, m->context);
     m->kv_chunks = opennpu_lower_chunks(m, m->kv_heads * m->head_dim);
     m->v_stride = m->kv_chunks * m->k;

@@ -27,15 +27,29 @@ static inline uint32_t opennpu_lower_token_chunks(const opennpu_lower_token *tok
 
 static inline uint32_t opennpu_lower_blocks_per_drain(const opennpu_lower_token *tok) { return tok->e->period / 2; }
 
+/* The blocks of a linear, to consecutive vectors at the address of each of its outputs: W * input (+ bias), plus the
+ * vectors at `add` unless it is 0. */
+void opennpu_lower_token_products(opennpu_lower_token *tok, const opennpu_lower_linear *w,
+                                  const opennpu_lower_input *input, const uint64_t *outputs, uint64_t add);
+
 /* Packs a value for products, if any read it. */
 void opennpu_lower_token_pack(opennpu_lower_token *tok, uint32_t value);
+
+/* Packs the vectors at `at`, times VR 7, times those at `gains` unless it is 0. */
+void opennpu_lower_token_pack_scaled(opennpu_lower_token *tok, uint64_t at, uint64_t gains,
+                                     const opennpu_lower_input *packs);
+
+/* VR 0 = the sum of consecutive elements, in all lanes. Clobbers VR 1 to 3. */
+void opennpu_lower_token_sum(opennpu_lower_token *tok, uint64_t at, uint32_t elements);
 
 /* What the nodes of each operator become. */
 void opennpu_lower_token_gather(opennpu_lower_token *tok, const tv_graph_node *n);
 void opennpu_lower_token_norm(opennpu_lower_token *tok, const tv_graph_node *n);
 void opennpu_lower_token_linear(opennpu_lower_token *tok, const tv_graph_node *n);
 void opennpu_lower_token_glu(opennpu_lower_token *tok, const tv_graph_node *n);
-void opennpu_lower_token_binary(opennpu_lower_token *tok, const tv_graph_node *n);
+void opennpu_lower_token_elementwise(opennpu_lower_token *tok, const tv_graph_node *n);
+void opennpu_lower_token_select(opennpu_lower_token *tok, const tv_graph_node *n);
+void opennpu_lower_token_reduce(opennpu_lower_token *tok, const tv_graph_node *n);
 void opennpu_lower_token_attention(opennpu_lower_token *tok, const tv_graph_node *n);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention of one token: rotation, the cache, scores, softmax, the weighted sum of values. */
+#include "lower/opennpu/functions.h"
 #include "lower/opennpu/token.h"
 
 /* VR 2 = the rotated chunk: x * cos + swap(x) * sin, where swap exchanges the halves of the lanes by way of memory. */
@@ -95,11 +96,42 @@ static void emit_append(opennpu_lower_token *tok, const tv_graph_node *n)
     }
 }
 
-static uint32_t valid_blocks(const opennpu_lower_token *tok) { return tok->position / tok->m->k + 1; }
-
-static uint64_t scores_addr(const opennpu_lower_token *tok, uint32_t head, uint32_t block)
+/* The first position that a node sees. */
+static uint32_t first_position(const opennpu_lower_token *tok, const tv_graph_node *n)
 {
-    return tok->m->scores + ((uint64_t)head * valid_blocks(tok) + block) * opennpu_lower_vector_bytes(tok->m);
+    uint32_t window = n->attrs.window;
+    return window && tok->position >= window ? tok->position + 1 - window : 0;
+}
+
+static uint32_t first_block(const opennpu_lower_token *tok, const tv_graph_node *n)
+{
+    return first_position(tok, n) / tok->m->k;
+}
+
+/* Blocks of positions that the node sees, in part at least. */
+static uint32_t block_count(const opennpu_lower_token *tok, const tv_graph_node *n)
+{
+    return tok->position / tok->m->k + 1 - first_block(tok, n);
+}
+
+/* Scores of the `block`-th of these blocks. */
+static uint64_t scores_addr(const opennpu_lower_token *tok, const tv_graph_node *n, uint32_t head, uint32_t block)
+{
+    return tok->m->scores + ((uint64_t)head * block_count(tok, n) + block) * opennpu_lower_vector_bytes(tok->m);
+}
+
+/* Limits of the scores of the `block`-th block: of positions after the token's, and of those before the window; 0:
+ * none. */
+static uint64_t limit_after(const opennpu_lower_token *tok, const tv_graph_node *n, uint32_t block)
+{
+    uint32_t valid = tok->position % tok->m->k + 1;
+    return block + 1 == block_count(tok, n) ? tok->m->score_limits + (uint64_t)(tok->m->k - valid) * 4 : 0;
+}
+
+static uint64_t limit_before(const opennpu_lower_token *tok, const tv_graph_node *n, uint32_t block)
+{
+    uint32_t skipped = first_position(tok, n) % tok->m->k;
+    return block == 0 && skipped ? tok->m->causal_mask + (uint64_t)(tok->m->k - skipped) * 4 : 0;
 }
 
 static opennpu_lower_pack prob_pack(const opennpu_lower_token *tok, uint32_t head, uint32_t block)
@@ -127,13 +159,13 @@ static opennpu_lower_product score_product(const opennpu_lower_token *tok, uint3
                                    false};
 }
 
-/* Integer scores; the rows of the array are positions, and future ones are masked. Heads that share keys are
- * adjacent. */
-static void emit_scores(opennpu_lower_token *tok, uint32_t cache)
+/* Integer scores; the rows of the array are positions, and others than those that the token sees are masked, after the
+ * soft cap if there is one. Heads that share keys are adjacent. */
+static void emit_scores(opennpu_lower_token *tok, const tv_graph_node *n)
 {
     const opennpu_lower_model *s = tok->m;
-    uint32_t blocks = valid_blocks(tok), shared = s->heads / s->kv_heads, all = s->heads * blocks,
-             valid = tok->position % tok->m->k + 1;
+    uint32_t blocks = block_count(tok, n), shared = s->heads / s->kv_heads, all = s->heads * blocks;
+    bool capped = n->attrs.soft_cap > 0;
     for (uint32_t first = 0; first < all; first += opennpu_lower_blocks_per_drain(tok)) {
         uint32_t count =
             all - first < opennpu_lower_blocks_per_drain(tok) ? all - first : opennpu_lower_blocks_per_drain(tok);
@@ -142,44 +174,70 @@ static void emit_scores(opennpu_lower_token *tok, uint32_t cache)
             for (uint32_t b = 0; b < count; b++) {
                 uint32_t at = first + b, head = at / shared / blocks * shared + at % shared,
                          block = at / shared % blocks;
-                tok->list[product_count++] = score_product(tok, cache, head, block, i, b);
-                tok->epilogues[b] = (opennpu_lower_epilogue){
-                    .limit = block + 1 == blocks ? tok->m->score_limits + (uint64_t)(tok->m->k - valid) * 4 : 0,
-                    .out = scores_addr(tok, head, block)};
+                tok->list[product_count++] =
+                    score_product(tok, n->attrs.cache, head, first_block(tok, n) + block, i, b);
+                tok->epilogues[b] = (opennpu_lower_epilogue){.limit = capped ? 0 : limit_after(tok, n, block),
+                                                             .limit_before = capped ? 0 : limit_before(tok, n, block),
+                                                             .out = scores_addr(tok, n, head, block)};
             }
         opennpu_lower_multiply(tok->e, tok->list, product_count, tok->epilogues, count);
     }
 }
 
-/* Scores become exponents of two <= 0: exact integers until the maximum is subtracted. */
-static void emit_exponents(opennpu_lower_token *tok, uint32_t score_scale, uint32_t head)
+/* cap * tanh(score / cap), as integers in units of cap / CAPPED_ONE, then masked. */
+static void emit_soft_cap(opennpu_lower_token *tok, const tv_graph_node *n)
 {
     opennpu_lower_emitter *e = tok->e;
-    opennpu_lower_set(e, 2, score_scale);
-    for (uint32_t b = 0; b < valid_blocks(tok); b++) {
-        opennpu_lower_load(e, OPENNPU_VR, b ? 1 : 0, OPENNPU_LOWER_VR_X, scores_addr(tok, head, b));
+    uint32_t blocks = block_count(tok, n), all = tok->m->heads * blocks;
+    uint64_t scores = scores_addr(tok, n, 0, 0);
+    opennpu_lower_scores_to_floats(e, scores, all, opennpu_lower_node_of(tok->m, n)->cap_scale);
+    opennpu_lower_apply(e, OPENNPU_FUNCTION_TANH,
+                        &(opennpu_lower_apply_job){.x = scores, .out = scores, .vectors = all});
+    opennpu_lower_set(e, 2, tv_f32_bits(OPENNPU_LOWER_CAPPED_ONE));
+    for (uint32_t i = 0; i < all; i++) {
+        uint64_t at = scores_addr(tok, n, 0, i),
+                 limits[] = {limit_after(tok, n, i % blocks), limit_before(tok, n, i % blocks)};
+        opennpu_lower_load(e, OPENNPU_VR, 0, OPENNPU_LOWER_VR_X, at);
+        opennpu_lower_emit(e, OPENNPU_VFMUL, 0, 0, 2);
+        opennpu_lower_emit(e, OPENNPU_VCVT_S32_F32, 0, 0, 0);
+        for (unsigned k = 0; k < 2; k++)
+            if (limits[k]) {
+                opennpu_lower_load(e, OPENNPU_VR, 1, OPENNPU_LOWER_VR_W, limits[k]);
+                opennpu_lower_emit_vr(e, OPENNPU_VMIN, 0, 0, 1);
+            }
+        opennpu_lower_store(e, OPENNPU_VR, 0, OPENNPU_LOWER_VR_X, at);
+    }
+}
+
+/* Scores become exponents of two <= 0: exact integers until the maximum is subtracted. */
+static void emit_exponents(opennpu_lower_token *tok, const tv_graph_node *n, uint32_t head)
+{
+    opennpu_lower_emitter *e = tok->e;
+    opennpu_lower_set(e, 2, opennpu_lower_node_of(tok->m, n)->score_scale);
+    for (uint32_t b = 0; b < block_count(tok, n); b++) {
+        opennpu_lower_load(e, OPENNPU_VR, b ? 1 : 0, OPENNPU_LOWER_VR_X, scores_addr(tok, n, head, b));
         if (b)
             opennpu_lower_emit_vr(e, OPENNPU_VMAX, 0, 0, 1);
     }
     opennpu_lower_emit_vr(e, OPENNPU_VRMAX, 0, 0, 0);
-    for (uint32_t b = 0; b < valid_blocks(tok); b++) {
+    for (uint32_t b = 0; b < block_count(tok, n); b++) {
         unsigned reg = b % 2 ? 3 : 1;
-        opennpu_lower_load(e, OPENNPU_VR, reg, OPENNPU_LOWER_VR_X, scores_addr(tok, head, b));
+        opennpu_lower_load(e, OPENNPU_VR, reg, OPENNPU_LOWER_VR_X, scores_addr(tok, n, head, b));
         opennpu_lower_emit_vr(e, OPENNPU_VSUB, reg, reg, 0);
         opennpu_lower_emit(e, OPENNPU_VCVT_F32_S32, reg, reg, 0);
         opennpu_lower_emit(e, OPENNPU_VFMUL, reg, reg, 2);
-        opennpu_lower_store(e, OPENNPU_VR, reg, OPENNPU_LOWER_VR_X, scores_addr(tok, head, b));
+        opennpu_lower_store(e, OPENNPU_VR, reg, OPENNPU_LOWER_VR_X, scores_addr(tok, n, head, b));
     }
 }
 
-static void emit_exponentials(opennpu_lower_token *tok)
+static void emit_exponentials(opennpu_lower_token *tok, const tv_graph_node *n)
 {
     opennpu_lower_emitter *e = tok->e;
-    uint32_t all = tok->m->heads * valid_blocks(tok);
+    uint32_t all = tok->m->heads * block_count(tok, n);
     for (uint32_t i = 0; i < all; i += 2) {
         unsigned count = all - i < 2 ? 1 : 2;
         for (unsigned v = 0; v < count; v++)
-            opennpu_lower_load(e, OPENNPU_VR, opennpu_lower_arg[v], OPENNPU_LOWER_VR_X, scores_addr(tok, 0, i + v));
+            opennpu_lower_load(e, OPENNPU_VR, opennpu_lower_arg[v], OPENNPU_LOWER_VR_X, scores_addr(tok, n, 0, i + v));
         opennpu_lower_each_const(e, count, OPENNPU_VFMAX, opennpu_lower_arg, opennpu_lower_arg,
                                  OPENNPU_CONST_SIGN | OPENNPU_CONST_F_126);
         opennpu_lower_exp2(e, count);
@@ -187,22 +245,22 @@ static void emit_exponentials(opennpu_lower_token *tok)
         for (unsigned v = 0; v < count; v++)
             opennpu_lower_emit(e, OPENNPU_VCVT_S32_F32, opennpu_lower_res[v], opennpu_lower_res[v], 0);
         for (unsigned v = 0; v < count; v++)
-            opennpu_lower_store(e, OPENNPU_VR, opennpu_lower_res[v], OPENNPU_LOWER_VR_X, scores_addr(tok, 0, i + v));
+            opennpu_lower_store(e, OPENNPU_VR, opennpu_lower_res[v], OPENNPU_LOWER_VR_X, scores_addr(tok, n, 0, i + v));
     }
 }
 
-/* Probabilities are not divided by their sum; the weighted sum is, and is scaled by 256. The sum is that of the rounded
- * probabilities. */
-static void emit_prob_sums(opennpu_lower_token *tok)
+/* Probabilities are not divided by their sum; the weighted sum is, and it is scaled to units of the output. The sum is
+ * that of the rounded probabilities. */
+static void emit_prob_sums(opennpu_lower_token *tok, const tv_graph_node *n)
 {
     opennpu_lower_emitter *e = tok->e;
     uint32_t heads = tok->m->heads;
     for (uint32_t h = 0; h < heads; h += 2) {
         unsigned count = heads - h < 2 ? 1 : 2;
         for (unsigned v = 0; v < count; v++) {
-            for (uint32_t b = 0; b < valid_blocks(tok); b++) {
+            for (uint32_t b = 0; b < block_count(tok, n); b++) {
                 opennpu_lower_load(e, OPENNPU_VR, b ? opennpu_lower_tmp[v] : opennpu_lower_arg[v], OPENNPU_LOWER_VR_X,
-                                   scores_addr(tok, h + v, b));
+                                   scores_addr(tok, n, h + v, b));
                 if (b)
                     opennpu_lower_emit_vr(e, OPENNPU_VADD, opennpu_lower_arg[v], opennpu_lower_arg[v],
                                           opennpu_lower_tmp[v]);
@@ -211,25 +269,26 @@ static void emit_prob_sums(opennpu_lower_token *tok)
             opennpu_lower_emit(e, OPENNPU_VCVT_F32_S32, opennpu_lower_arg[v], opennpu_lower_arg[v], 0);
         }
         opennpu_lower_reciprocal(e, count);
-        opennpu_lower_each_const(e, count, OPENNPU_VFMUL, opennpu_lower_res, opennpu_lower_res, OPENNPU_CONST_F_256);
+        opennpu_lower_each_const(e, count, OPENNPU_VFMUL, opennpu_lower_res, opennpu_lower_res,
+                                 opennpu_lower_node_of(tok->m, n)->out_scale);
         for (unsigned v = 0; v < count; v++)
             opennpu_lower_store(e, OPENNPU_VR, opennpu_lower_res[v], OPENNPU_LOWER_VR_X,
                                 tok->m->probs_scale + (h + v) * opennpu_lower_vector_bytes(tok->m));
     }
 }
 
-static void emit_softmax(opennpu_lower_token *tok, uint32_t score_scale)
+static void emit_softmax(opennpu_lower_token *tok, const tv_graph_node *n)
 {
     opennpu_lower_emitter *e = tok->e;
     for (uint32_t h = 0; h < tok->m->heads; h++)
-        emit_exponents(tok, score_scale, h);
-    emit_exponentials(tok);
-    emit_prob_sums(tok);
+        emit_exponents(tok, n, h);
+    emit_exponentials(tok, n);
+    emit_prob_sums(tok, n);
     for (uint32_t h = 0; h < tok->m->heads; h++)
-        for (uint32_t b = 0; b < valid_blocks(tok); b++) {
-            opennpu_lower_pack pack = prob_pack(tok, h, b);
+        for (uint32_t b = 0; b < block_count(tok, n); b++) {
+            opennpu_lower_pack pack = prob_pack(tok, h, first_block(tok, n) + b);
             opennpu_lower_set(e, 6, OPENNPU_CONST_BYTE_HALF);
-            opennpu_lower_load(e, OPENNPU_VR, 2, OPENNPU_LOWER_VR_X, scores_addr(tok, h, b));
+            opennpu_lower_load(e, OPENNPU_VR, 2, OPENNPU_LOWER_VR_X, scores_addr(tok, n, h, b));
             opennpu_lower_split_bytes(e, 0);
             opennpu_lower_store_pack(e, &pack);
         }
@@ -248,7 +307,7 @@ static opennpu_lower_product weighted_sum_product(const opennpu_lower_token *tok
 }
 
 /* The rows of the array are channels. The lanes of a block that exceed its head are overwritten by the next block. */
-static void emit_weighted_sum(opennpu_lower_token *tok, uint32_t cache, uint32_t output)
+static void emit_weighted_sum(opennpu_lower_token *tok, const tv_graph_node *n)
 {
     const opennpu_lower_model *s = tok->m;
     uint32_t chunks = opennpu_lower_chunks(tok->m, s->head_dim), all = s->heads * chunks;
@@ -256,19 +315,19 @@ static void emit_weighted_sum(opennpu_lower_token *tok, uint32_t cache, uint32_t
         uint32_t count =
             all - first < opennpu_lower_blocks_per_drain(tok) ? all - first : opennpu_lower_blocks_per_drain(tok);
         size_t product_count = 0;
-        for (uint32_t t = 0; t <= tok->position; t++)
+        for (uint32_t t = first_position(tok, n); t <= tok->position; t++)
             for (uint32_t b = 0; b < count; b++)
                 tok->list[product_count++] =
-                    weighted_sum_product(tok, cache, (first + b) / chunks, (first + b) % chunks, t, b);
+                    weighted_sum_product(tok, n->attrs.cache, (first + b) / chunks, (first + b) % chunks, t, b);
         for (uint32_t b = 0; b < count; b++) {
             uint32_t head = (first + b) / chunks, at = head * s->head_dim + (first + b) % chunks * tok->m->k;
             tok->epilogues[b] =
                 (opennpu_lower_epilogue){.scale = tok->m->probs_scale + head * opennpu_lower_vector_bytes(tok->m),
-                                         .out = opennpu_lower_token_value(tok, output)->at + (uint64_t)at * 4};
+                                         .out = opennpu_lower_token_value(tok, n->output)->at + (uint64_t)at * 4};
         }
         opennpu_lower_multiply(tok->e, tok->list, product_count, tok->epilogues, count);
     }
-    opennpu_lower_token_pack(tok, output);
+    opennpu_lower_token_pack(tok, n->output);
 }
 
 void opennpu_lower_token_attention(opennpu_lower_token *tok, const tv_graph_node *n)
@@ -276,7 +335,9 @@ void opennpu_lower_token_attention(opennpu_lower_token *tok, const tv_graph_node
     emit_query_packs(tok, n);
     if (n->inputs[1] != TV_NO_VALUE)
         emit_append(tok, n);
-    emit_scores(tok, n->attrs.cache);
-    emit_softmax(tok, opennpu_lower_node_of(tok->m, n)->score_scale);
-    emit_weighted_sum(tok, n->attrs.cache, n->output);
+    emit_scores(tok, n);
+    if (n->attrs.soft_cap > 0)
+        emit_soft_cap(tok, n);
+    emit_softmax(tok, n);
+    emit_weighted_sum(tok, n);
 }

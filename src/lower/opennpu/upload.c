@@ -96,6 +96,11 @@ static tv_status upload_tables(opennpu_lower_model *m, const tv_diag_sink *sink)
     }
     for (uint32_t i = 0; i < 2 * m->k; i++) /* scores of future positions are far below all others */
         score_limits[i] = i < m->k ? UINT32_C(0x7FFFFFFF) : UINT32_C(0xC0000000);
+    float lanes[2 * 64];
+    for (uint32_t i = 0; i < 2 * m->k; i++)
+        lanes[i] = i < m->k ? 1 : 0;
+    if (m->lane_mask)
+        TV_TRY(write_floats(m, m->lane_mask, lanes, (size_t)2 * m->k, sink));
     TV_TRY(write_u32s(m, m->score_limits, score_limits, (size_t)2 * m->k, sink));
     for (uint32_t i = 0; i < 2 * m->k; i++)
         score_limits[i] = i < m->k ? UINT32_C(0xC0000000) : UINT32_C(0x7FFFFFFF);
@@ -228,6 +233,53 @@ static tv_status upload_vector(opennpu_lower_model *m, uint32_t constant, uint32
     free(row);
     free(in);
     return status;
+}
+
+/* All elements of a constant, in the order of its shape; the caller frees them. */
+static tv_status read_constant(const tv_matrix *from, float **out, const tv_diag_sink *sink)
+{
+    uint64_t rows = (uint64_t)from->rows * from->count;
+    float *values = malloc(rows * from->columns * sizeof *values + 1);
+    tv_status status = values ? TV_OK : tv_fail_memory(sink);
+    for (uint64_t r = 0; r < rows && status == TV_OK; r++)
+        if (tv_matrix_row_f32(from, r, values + r * from->columns) != TV_OK)
+            status = tv_matrix_fail(from, sink);
+    if (status != TV_OK) {
+        free(values);
+        return status;
+    }
+    *out = values;
+    return TV_OK;
+}
+
+/* A constant operand in the shape of the output; a scalar fills one vector. */
+static tv_status upload_operand(opennpu_lower_model *m, const tv_graph_node *n, unsigned input,
+                                const tv_diag_sink *sink)
+{
+    const tv_graph *g = m->graph;
+    uint64_t own = tv_graph_elements(g, n->inputs[input]), all = own == 1 ? m->k : tv_graph_elements(g, n->output);
+    opennpu_lower_repetition r = opennpu_lower_repetition_of(g, n, input);
+    float *values, *row = malloc(all * sizeof *row);
+    if (!row)
+        return tv_fail_memory(sink);
+    tv_status status = read_constant(tv_graph_matrix(g, n->inputs[input]), &values, sink);
+    for (uint64_t i = 0; i < all && status == TV_OK; i++)
+        row[i] = values[i / r.divisor % r.modulus];
+    if (status == TV_OK) {
+        free(values);
+        status = write_floats(m, opennpu_lower_node_of(m, n)->constants[input], row, all, sink);
+    }
+    free(row);
+    return status;
+}
+
+static tv_status upload_norm(opennpu_lower_model *m, const tv_graph_node *n, const tv_diag_sink *sink)
+{
+    const opennpu_lower_node *own = opennpu_lower_node_of(m, n);
+    const opennpu_lower_value *out = &m->values[n->output];
+    float unit = out->stored ? out->unit : out->pack_unit;
+    TV_TRY(upload_vector(m, n->inputs[1], n->output, unit, own->gains, sink));
+    return own->bias ? upload_vector(m, n->inputs[2], n->output, unit, own->bias, sink) : TV_OK;
 }
 
 /* ---- Linears ---- */
@@ -388,13 +440,13 @@ static tv_status upload_node(opennpu_lower_model *m, uint32_t node, const tv_dia
 {
     const tv_graph_node *n = tv_graph_node_at(m->graph, node);
     const opennpu_lower_node *own = &m->nodes[node];
-    const opennpu_lower_value *out = &m->values[n->output];
     if (own->linear.weight_count)
         return upload_linear(m, &own->linear, m->values[n->inputs[0]].pack_unit, sink);
     if (n->op == TV_OP_NORM)
-        return upload_vector(m, n->inputs[1], n->output, out->stored ? out->unit : out->pack_unit, own->gains, sink);
-    if (n->op == TV_OP_MUL)
-        return upload_vector(m, n->inputs[1], n->output, 1, own->gains, sink);
+        return upload_norm(m, n, sink);
+    for (unsigned k = 0; k < 2; k++)
+        if (own->constants[k])
+            TV_TRY(upload_operand(m, n, k, sink));
     if (n->op == TV_OP_GATHER)
         return upload_rows(m, tv_graph_matrix(m->graph, n->inputs[0]), 1, own->table, sink);
     return TV_OK;
