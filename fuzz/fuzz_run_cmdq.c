@@ -104,8 +104,41 @@ static void put_members(choices *c, const tv_insn *insn, tv_buf *out)
     tv_buf_str(out, *separator == '{' ? "{}" : "}");
 }
 
+/* Optional fields that need another field or value of the entry, which comes before them. `required`: it needs them. */
+static const struct {
+    const char *field, *needs;
+    bool required;
+} needs[] = {{"bias_offset", "\"bias_bank\"", true},
+             {"wgt_scale_offset", "\"wgt_scale_bank\"", true},
+             {"gamma_offset", "\"gamma_bank\"", true},
+             {"beta_offset", "\"beta_bank\"", true},
+             {"factors_offset", "\"factors_bank\"", true},
+             {"residual_offset", "\"residual_bank\"", true},
+             {"wgt_group", "\"wgt_scale_bank\"", false},
+             {"scale_residual", "\"residual_bank\"", false},
+             {"qbits_residual", "\"residual_bank\"", false},
+             {"valid_step", "\"valid_length\"", false},
+             {"valid_rows", "\"valid_step\"", false},
+             {"clip_min", "\"clip\"", true},
+             {"clip_max", "\"clip\"", false},
+             {"alpha", "\"leaky_relu\"", false},
+             {"beta", "\"hardsigmoid\"", false},
+             {"count_include_pad", "\"avg\"", false},
+             {"nearest_mode", "\"nearest\"", false}};
+
+/* Whether an optional field is given; `entry` is the entry's text so far. */
+static bool take_presence(choices *c, const char *field, const char *entry)
+{
+    bool chosen = take_byte(c) % 4 == 1;
+    for (size_t i = 0; i < TV_COUNTOF(needs); i++)
+        if (strcmp(needs[i].field, field) == 0)
+            return strstr(entry, needs[i].needs) && (chosen || needs[i].required);
+    return chosen;
+}
+
 static void put_entry(choices *c, uint32_t id, tv_buf *out)
 {
+    size_t start = out->len;
     const tv_insn *insn = &tv_isa_cmdq.insns[take_byte(c) % tv_isa_cmdq.insn_count];
     if (strcmp(insn->id, "END") == 0)
         insn = &tv_isa_cmdq.insns[0]; /* the last entry is one */
@@ -115,7 +148,8 @@ static void put_entry(choices *c, uint32_t id, tv_buf *out)
         const tv_parameter_use *use = &insn->parameters[i];
         const tv_parameter *p = &tv_isa_cmdq.parameters[use->parameter];
         bool common = use->parameter < tv_isa_cmdq.common_count;
-        bool present = use->presence == TV_REQUIRED || (use->presence == TV_OPTIONAL && take_byte(c) % 4 == 1);
+        bool present = use->presence == TV_REQUIRED ||
+                       (use->presence == TV_OPTIONAL && take_presence(c, p->name, tv_buf_cstr(out) + start));
         if (common || !present || strcmp(p->name, "direction") == 0)
             continue;
         tv_buf_printf(out, ", \"%s\": ", p->name);
@@ -130,7 +164,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tv_buf text = {0};
     tv_program *program;
     uint32_t id = 0;
-    tv_buf_str(&text, "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [\n");
+    tv_buf_str(&text, "{\"metadata\": {\"version\": \"1.3\"}, \"cmdq\": [\n");
     for (; id < ENTRIES_MAX && c.at < c.end; id++)
         put_entry(&c, id, &text);
     tv_buf_printf(&text, "{\"opcode\": \"END\", \"id\": %u}]}\n", id);
