@@ -24,14 +24,13 @@ MEDIAN, POSITIONS, VOCABULARY = {8: 0.99, 4: 0.97}, 24, 512
 MACHINES = ("pccx", "opennpu", "cmdq")
 # What a family lacks on a machine: a text of the message.
 LACKS = {
-    **{(family, machine): "MoE" for family in ("mixtral", "qwen3moe") for machine in ("opennpu",)},
 }
 FAMILIES = ("llama", "llama3", "llama-linear", "qwen2", "qwen3", "qwen3-yarn", "gemma2", "gemma3", "gemma3n", "phi3", "phi3-long", "gpt2",
             "mixtral", "qwen3moe")
 
 
 # (family, machine, positions, tokens of a step; 0: all): other lengths of steps, and windows that begin in an earlier block of a cache.
-STEPS = (("gemma3", "opennpu", 80, 0), ("gemma2", "opennpu", 20, 1), ("gpt2", "opennpu", 12, 1), ("gemma3n", "opennpu", 6, 1))
+STEPS = (("gemma3", "opennpu", 80, 0), ("gemma2", "opennpu", 20, 1), ("gpt2", "opennpu", 12, 1), ("gemma3n", "opennpu", 6, 1), ("mixtral", "opennpu", 12, 1))
 
 
 def logits(program, path, tokens, target, bits=8, step=0):

@@ -42,14 +42,16 @@ const tv_graph_node *opennpu_lower_producer(const tv_graph *graph, uint32_t valu
     return v->source == TV_VALUE_COMPUTED ? tv_graph_node_at(graph, v->producer) : NULL;
 }
 
-/* The producer of a value that has one reader, and is neither the end of a layer nor the result; or NULL. */
+/* The producer of a value that has one reader, and is neither the end of a layer nor the result; or NULL.
+ * Those that the host computes do not count. */
 static const tv_graph_node *sole_producer(const opennpu_lower_model *m, uint32_t value)
 {
     const tv_graph *g = m->graph;
     bool kept = tv_graph_uses(g, value) != 1;
     for (uint32_t i = 0; i < g->layers; i++)
         kept = kept || g->layer_outputs[i] == value;
-    return kept ? NULL : opennpu_lower_producer(g, value);
+    const tv_graph_node *n = kept ? NULL : opennpu_lower_producer(g, value);
+    return n && opennpu_lower_node_of(m, n)->on_host ? NULL : n;
 }
 
 static bool is_bare_product(const tv_graph_node *n)
@@ -175,6 +177,15 @@ static const char *check_rotation(const opennpu_lower_model *m, const tv_graph_n
     return NULL;
 }
 
+/* The experts' products are sums of 32 bits too. */
+static const char *check_experts(const opennpu_lower_model *m, const tv_graph_node *n)
+{
+    const tv_graph *g = m->graph;
+    if (tv_graph_elements(g, n->inputs[0]) != tv_graph_columns(g, n->inputs[0]))
+        return "experts of several vectors for each token";
+    return tv_graph_matrix(g, n->inputs[4])->columns > COLUMNS_MAX ? "32-bit sums of so many columns" : NULL;
+}
+
 /* At most one operand is repeated, and is computed; constants are repeated when they are uploaded. */
 static const char *check_operands(const opennpu_lower_model *m, const tv_graph_node *n)
 {
@@ -206,6 +217,8 @@ static const char *find_problem(opennpu_lower_model *m, const tv_graph_node *n)
         return "norms of several vectors for each token";
     if (n->op == TV_OP_ROTARY_EMBEDDING)
         return check_rotation(m, n);
+    if (n->op == TV_OP_MOE)
+        return check_experts(m, n);
     return n->op == TV_OP_ATTENTION ? check_attention(m, n) : NULL;
 }
 
@@ -243,9 +256,12 @@ tv_status opennpu_lower_check(opennpu_lower_model *m, const tv_diag_sink *sink)
 {
     TV_TRY(find_classifier(m, sink));
     for (size_t i = 0; i < m->graph->nodes.count; i++) {
-        const char *problem = find_problem(m, &m->graph->nodes.data[i]);
-        if (problem)
-            return tv_backend_reject(m->graph, &m->graph->nodes.data[i], "opennpu", problem, sink);
+        const tv_graph_node *n = &m->graph->nodes.data[i];
+        const char *problem = find_problem(m, n);
+        m->nodes[i].on_host =
+            problem && m->allow_host_ops && tv_host_node_possible(n) && !m->values[n->output].token_major;
+        if (problem && !m->nodes[i].on_host)
+            return tv_backend_reject(m->graph, n, "opennpu", problem, sink);
     }
     /* 32-bit integer sums: probabilities up to 32000 over the positions, 128 * 127 over the columns, 32512 * 127 over a
      * head */

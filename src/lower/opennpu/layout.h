@@ -4,6 +4,7 @@
 #define TV_LOWER_OPENNPU_LAYOUT_H
 
 #include "graph/backend.h"
+#include "graph/host_node.h"
 #include "graph/passes.h"
 #include "lower/opennpu/emit.h"
 #include "sim/pool.h"
@@ -22,6 +23,7 @@ typedef struct opennpu_lower_linear {
     uint32_t outputs[OPENNPU_LOWER_LINEAR_WEIGHTS];  /* values; of a GatedLinear both have its output */
     uint32_t biases[OPENNPU_LOWER_LINEAR_WEIGHTS];   /* values, or TV_NO_VALUE */
     unsigned weight_count;
+    uint32_t expert; /* which of the matrices of a stack; 0 for others */
     uint32_t columns, blocks;
     uint64_t stream; /* weights in the order in which the program loads them */
     uint64_t scales; /* [blocks][K], of each row */
@@ -50,6 +52,17 @@ typedef struct opennpu_lower_value {
     opennpu_lower_order order;
 } opennpu_lower_value;
 
+/* An expert of MoE: gate and up, then down. */
+typedef struct opennpu_lower_expert {
+    opennpu_lower_linear in, down;
+} opennpu_lower_expert;
+
+/* Vectors that the experts of a node share: gate and then the hidden values, up, the product of down, and the unit of
+ * the hidden values. */
+typedef struct opennpu_lower_moe {
+    uint64_t gate, up, product, unit;
+} opennpu_lower_moe;
+
 /* What a node needs besides its values. */
 typedef struct opennpu_lower_node {
     opennpu_lower_linear
@@ -63,6 +76,13 @@ typedef struct opennpu_lower_node {
     uint32_t angles;       /* Attention: tables of the rotation of queries and keys, or OPENNPU_LOWER_NONE */
     uint64_t table;        /* Gather: rows */
     uint64_t scratch, batch_scratch; /* GatedLinear: the gate, then the other product */
+    opennpu_lower_expert *experts;   /* MoE: each of them */
+    opennpu_lower_moe moe, batch_moe;
+    opennpu_lower_input hidden_packs; /* MoE */
+    uint64_t hidden_planes;           /* MoE, in a batch */
+    uint64_t factors;                 /* MoE, in a batch: a vector for each expert */
+    bool on_host;                     /* the host computes the node */
+    tv_host_node *host_node;          /* then; made when it is needed */
 } opennpu_lower_node;
 
 typedef struct opennpu_lower_cache {
@@ -84,6 +104,12 @@ typedef struct opennpu_lower_model {
     tv_machine *machine;
     tv_pool *pool; /* for quantization */
     bool timing;   /* timing only, no data */
+    bool allow_host_ops;
+    tv_host_op host_ops[TV_OPS + 1]; /* so far */
+    unsigned host_op_count;
+    tv_status (*restart)(void *user); /* runs the program so far and begins another */
+    void *user;
+    const tv_diag_sink *sink; /* of the step */
     opennpu_lower_emitter e;
     uint32_t k, context, position_blocks, kv_chunks, v_stride;
     uint32_t heads, kv_heads, head_dim; /* of every Attention */
@@ -128,6 +154,9 @@ static inline uint32_t opennpu_lower_columns(const opennpu_lower_model *m, uint3
 {
     return (uint32_t)tv_graph_elements(m->graph, value);
 }
+
+/* True for GatedLinear and Linear, unless the host computes them. */
+bool opennpu_lower_is_product(const opennpu_lower_model *m, const tv_graph_node *n);
 
 /* How an operand of an elementwise node is repeated: element i of the output uses element i / divisor % modulus. */
 typedef struct opennpu_lower_repetition {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lowering to OpenNPU: one straight-line program per token, or per batch of tokens. All arithmetic is the machine's
- * own; the host computes nothing. Weights are 8-bit integers with a scale per row; activations are 16-bit integers as
- * inputs of products and FP32 elsewhere; keys and values are 8-bit integers. Everything a program needs (rows of the
- * embedding, cosines, gains, scales) is in data memory from the beginning, so a program consists of instructions only.
+ * own; the host chooses the experts of mixtures, which ends a program, and computes what it is asked to. Weights are
+ * 8-bit integers with a scale per row; activations are 16-bit integers as inputs of products and FP32 elsewhere; keys
+ * and values are 8-bit integers. Everything a program needs (rows of the embedding, cosines, gains, scales) is in data
+ * memory from the beginning, so a program consists of instructions only.
  *
  * A program runs in segments, so that the host's memory does not grow with it. With `emit` it is built whole and
  * written as step_NNNNNN.elf. The first one contains what programs only read, so they can be run in order by
@@ -61,7 +62,7 @@ static tv_status run_segment(void *user)
 /* A program that is written to a file has one segment. */
 static void begin_program(lowering *l, const tv_diag_sink *sink)
 {
-    l->sink = sink;
+    l->sink = l->m.sink = sink;
     l->segments = 0;
     opennpu_lower_begin_program(&l->m.e, l->emit ? NULL : run_segment, l);
 }
@@ -73,6 +74,14 @@ static tv_status end_program(lowering *l)
     if (tv_builder_count(&l->m.e.program) > 0 || l->segments == 0)
         TV_TRY(run_segment(l));
     l->steps++;
+    return TV_OK;
+}
+
+static tv_status restart_program(void *user)
+{
+    lowering *l = user;
+    TV_TRY(end_program(l));
+    begin_program(l, l->sink);
     return TV_OK;
 }
 
@@ -143,6 +152,10 @@ static void destroy(void *state)
     tv_pool_free(l->m.pool);
     tv_machine_free(l->m.machine);
     tv_program_free(l->program);
+    for (size_t i = 0; l->m.nodes && i < l->m.graph->nodes.count; i++) {
+        free(l->m.nodes[i].experts);
+        tv_host_node_free(l->m.nodes[i].host_node);
+    }
     free(l->m.ranges);
     free(l->m.values);
     free(l->m.nodes);
@@ -159,6 +172,8 @@ static tv_status allocate(lowering *l, const tv_backend_options *options, const 
     for (size_t i = 0; i < g->nodes.count; i++) {
         uint32_t columns = (uint32_t)tv_graph_elements(g, g->nodes.data[i].output);
         widest = columns > widest && g->nodes.data[i].output != g->logits ? columns : widest;
+        if (g->nodes.data[i].op == TV_OP_MOE)
+            widest = (uint32_t)tv_max_u64(widest, tv_graph_matrix(g, g->nodes.data[i].inputs[4])->columns);
     }
     l->products = malloc((size_t)widest * OPENNPU_LOWER_PERIOD_MAX / 2 * sizeof *l->products);
     l->m.values = calloc(g->values.count + 1, sizeof *l->m.values);
@@ -189,6 +204,9 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
     l->emit = options->emit;
     l->outputs = options->outputs;
     l->m.timing = options->mode == TV_MODE_TIMING;
+    l->m.allow_host_ops = options->allow_host_ops;
+    l->m.restart = restart_program;
+    l->m.user = l;
     l->m.pool = tv_pool_new(options->threads);
     tv_status status = read_config(l, options, sink);
     if (status == TV_OK)
@@ -230,6 +248,13 @@ static const float *value(void *state, uint32_t v)
                : NULL;
 }
 
+static unsigned host_ops(const void *state, const tv_host_op **list)
+{
+    const lowering *l = state;
+    *list = l->m.host_ops;
+    return l->m.host_op_count;
+}
+
 static tv_machine *machine(void *state) { return ((lowering *)state)->m.machine; }
 
 extern const tv_backend tv_backend_opennpu;
@@ -240,4 +265,5 @@ const tv_backend tv_backend_opennpu = {.name = "opennpu",
                                        .destroy = destroy,
                                        .step = step,
                                        .value = value,
-                                       .machine = machine};
+                                       .machine = machine,
+                                       .host_ops = host_ops};

@@ -54,6 +54,7 @@ static const node_emitter emitters[TV_OPS] = {
     [TV_OP_REDUCE_SUM] = REDUCTION,
     [TV_OP_ROTARY_EMBEDDING] = {emit_nothing_for_token, emit_nothing_for_batch},
     [TV_OP_ATTENTION] = {opennpu_lower_token_attention, opennpu_lower_batch_attention},
+    [TV_OP_MOE] = {opennpu_lower_token_experts, opennpu_lower_batch_experts},
     [TV_OP_LINEAR] = {opennpu_lower_token_linear, opennpu_lower_batch_linear},
     [TV_OP_GLU] = {opennpu_lower_token_glu, opennpu_lower_batch_glu},
     [TV_OP_NORM] = {opennpu_lower_token_norm, opennpu_lower_batch_norm},
@@ -67,8 +68,10 @@ void opennpu_lower_emit_token(opennpu_lower_token *tok, bool logits)
     for (size_t i = 0; i < g->nodes.count; i++) {
         const tv_graph_node *n = &g->nodes.data[i];
         opennpu_lower_label_block(tok->e, n->block);
+        if (tok->e->status != TV_OK)
+            return;
         if (logits || n->block != TV_BLOCK_OUTPUT)
-            emitters[n->op].token(tok, n);
+            (tok->m->nodes[i].on_host ? opennpu_lower_token_host : emitters[n->op].token)(tok, n);
     }
 }
 
@@ -78,7 +81,9 @@ void opennpu_lower_emit_batch(opennpu_lower_batch *b)
     for (size_t i = 0; i < g->nodes.count; i++) {
         const tv_graph_node *n = &g->nodes.data[i];
         opennpu_lower_label_block(b->e, n->block);
+        if (b->e->status != TV_OK)
+            return;
         if (b->first_logits_row < b->rows || n->block != TV_BLOCK_OUTPUT)
-            emitters[n->op].batch(b, n);
+            (b->m->nodes[i].on_host ? opennpu_lower_batch_host : emitters[n->op].batch)(b, n);
     }
 }

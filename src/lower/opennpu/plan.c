@@ -15,7 +15,10 @@
 
 /* ---- Uses ---- */
 
-static bool is_product(const tv_graph_node *n) { return n->op == TV_OP_LINEAR || n->op == TV_OP_GLU; }
+bool opennpu_lower_is_product(const opennpu_lower_model *m, const tv_graph_node *n)
+{
+    return (n->op == TV_OP_LINEAR || n->op == TV_OP_GLU) && !opennpu_lower_node_of(m, n)->on_host;
+}
 
 static void find_uses(opennpu_lower_model *m)
 {
@@ -25,7 +28,7 @@ static void find_uses(opennpu_lower_model *m)
             const tv_graph_node *n = &g->nodes.data[i];
             if (n->inputs[k] == TV_NO_VALUE)
                 continue;
-            if (is_product(n) && k == 0)
+            if (k == 0 && (opennpu_lower_is_product(m, n) || n->op == TV_OP_MOE))
                 m->values[n->inputs[k]].packed = true;
             else
                 m->values[n->inputs[k]].stored = true;
@@ -33,6 +36,8 @@ static void find_uses(opennpu_lower_model *m)
     for (size_t i = 0; i < g->nodes.count; i++) { /* only a simple norm is packed while it is computed */
         const tv_graph_node *n = &g->nodes.data[i];
         if (n->op == TV_OP_NORM && (n->attrs.subtract_mean || n->inputs[2] != TV_NO_VALUE || n->attrs.groups > 1))
+            m->values[n->output].stored = true;
+        if (m->nodes[i].on_host)
             m->values[n->output].stored = true;
     }
     for (uint32_t i = 0; i < g->layers; i++)
@@ -101,7 +106,8 @@ void opennpu_lower_set_units(opennpu_lower_model *m)
 
 static bool can_join(const opennpu_lower_model *m, const tv_graph_node *n)
 {
-    return n->op == TV_OP_LINEAR && n->inputs[3] == TV_NO_VALUE && !m->values[n->output].token_major;
+    return n->op == TV_OP_LINEAR && opennpu_lower_is_product(m, n) && n->inputs[3] == TV_NO_VALUE &&
+           !m->values[n->output].token_major;
 }
 
 static void add_product(opennpu_lower_linear *l, const tv_graph_node *n, unsigned input, uint32_t bias)
@@ -119,7 +125,7 @@ static void group_products(opennpu_lower_model *m)
     for (uint32_t i = 0; i < g->nodes.count; i++) {
         const tv_graph_node *n = tv_graph_node_at(g, i), *before = i ? tv_graph_node_at(g, i - 1) : NULL;
         opennpu_lower_linear *own = &m->nodes[i].linear;
-        if (!is_product(n))
+        if (!opennpu_lower_is_product(m, n))
             continue;
         own->columns = opennpu_lower_columns(m, n->inputs[0]);
         if (open && can_join(m, n) && can_join(m, before) && before->inputs[0] == n->inputs[0] &&
@@ -132,6 +138,24 @@ static void group_products(opennpu_lower_model *m)
         if (n->op == TV_OP_GLU)
             add_product(own, n, 2, TV_NO_VALUE);
     }
+}
+
+/* The products of each expert. False: no memory. */
+static bool group_experts(opennpu_lower_model *m, const tv_graph_node *n)
+{
+    uint32_t count = tv_graph_matrix(m->graph, n->inputs[2])->count;
+    opennpu_lower_node *own = opennpu_lower_node_of(m, n);
+    own->experts = calloc(count, sizeof *own->experts);
+    for (uint32_t x = 0; x < count && own->experts; x++) {
+        opennpu_lower_linear *in = &own->experts[x].in, *down = &own->experts[x].down;
+        in->expert = down->expert = x;
+        in->columns = opennpu_lower_columns(m, n->inputs[0]);
+        down->columns = tv_graph_matrix(m->graph, n->inputs[2])->rows;
+        add_product(in, n, 2, TV_NO_VALUE);
+        add_product(in, n, 3, TV_NO_VALUE);
+        add_product(down, n, 4, TV_NO_VALUE);
+    }
+    return own->experts != NULL;
 }
 
 /* ---- Constants ---- */
@@ -190,7 +214,14 @@ static void allocate_constants(opennpu_lower_model *m)
         const tv_graph_node *n = tv_graph_node_at(g, i);
         opennpu_lower_node *own = &m->nodes[i];
         uint32_t columns = opennpu_lower_columns(m, n->output);
+        if (own->on_host)
+            continue;
         allocate_linear(m, &own->linear);
+        if (n->op == TV_OP_MOE)
+            for (uint32_t x = 0; x < tv_graph_matrix(g, n->inputs[2])->count; x++) {
+                allocate_linear(m, &own->experts[x].in);
+                allocate_linear(m, &own->experts[x].down);
+            }
         if (n->op == TV_OP_NORM)
             own->gains = allocate_vectors(m, columns);
         if (n->op == TV_OP_NORM && n->inputs[2] != TV_NO_VALUE)
@@ -238,19 +269,41 @@ typedef TV_VEC(struct pack_memory {
     uint32_t last; /* node that reads them */
 }) pack_memory_list;
 
-static void allocate_packs(opennpu_lower_model *m, opennpu_lower_value *v, uint32_t node, uint32_t last,
+static void allocate_packs(opennpu_lower_model *m, opennpu_lower_input *input, uint32_t node, uint32_t last,
                            pack_memory_list *packs)
 {
     size_t i = 0;
-    while (i < packs->count && (packs->data[i].packs.columns != v->packs.columns || packs->data[i].last >= node))
+    while (i < packs->count && (packs->data[i].packs.columns != input->columns || packs->data[i].last >= node))
         i++;
     if (i == packs->count) {
-        v->packs.at = allocate(m, opennpu_lower_input_bytes(&m->e, v->packs.columns));
-        (void)TV_VEC_PUSH(packs, (struct pack_memory){v->packs, last});
+        input->at = allocate(m, opennpu_lower_input_bytes(&m->e, input->columns));
+        (void)TV_VEC_PUSH(packs, (struct pack_memory){*input, last});
         return;
     }
     packs->data[i].last = last;
-    v->packs = packs->data[i].packs;
+    *input = packs->data[i].packs;
+}
+
+/* What the experts of a node share. */
+static void add_experts(opennpu_lower_model *m, uint32_t node, pool *single, pool *batch, pack_memory_list *packs)
+{
+    opennpu_lower_node *own = &m->nodes[node];
+    const opennpu_lower_expert *x = &own->experts[0];
+    uint64_t vector = opennpu_lower_vector_bytes(m), hidden = (uint64_t)x->in.blocks / 2 * vector,
+             product = x->down.blocks * vector;
+    opennpu_lower_moe *moe[] = {&own->moe, &own->batch_moe};
+    for (unsigned i = 0; i < 2; i++) {
+        pool *p = i ? batch : single;
+        add_buffer(p, hidden * (i ? m->k : 1), node, node, &moe[i]->gate);
+        add_buffer(p, hidden * (i ? m->k : 1), node, node, &moe[i]->up);
+        add_buffer(p, product * (i ? m->k : 1), node, node, &moe[i]->product);
+        add_buffer(p, vector, node, node, &moe[i]->unit);
+    }
+    own->hidden_packs.columns = x->down.columns;
+    allocate_packs(m, &own->hidden_packs, node, node, packs);
+    add_buffer(batch, hidden / vector * m->k * 2 * m->k, node, node, &own->hidden_planes);
+    add_buffer(batch, tv_graph_matrix(m->graph, tv_graph_node_at(m->graph, node)->inputs[2])->count * vector, node,
+               node, &own->factors);
 }
 
 static void add_value(opennpu_lower_model *m, uint32_t node, const uint32_t *last_uses, pool *single, pool *batch,
@@ -263,7 +316,7 @@ static void add_value(opennpu_lower_model *m, uint32_t node, const uint32_t *las
     bool direct = n->op == TV_OP_NORM && !v->stored; /* goes to packs and planes at once */
     if (n->output == m->graph->logits)
         return;
-    if (n->op == TV_OP_ROTARY_EMBEDDING) /* where it is read */
+    if (n->op == TV_OP_ROTARY_EMBEDDING && !m->nodes[node].on_host) /* where it is read */
         return;
     if (!direct)
         add_buffer(single, (chunks + 1) * vector, first, last, &v->at);
@@ -271,9 +324,11 @@ static void add_value(opennpu_lower_model *m, uint32_t node, const uint32_t *las
         add_buffer(batch, chunks * m->k * vector, first, last, &v->batch);
     if (v->packed) {
         v->packs.columns = columns;
-        allocate_packs(m, v, node, last, packs);
+        allocate_packs(m, &v->packs, node, last, packs);
         add_buffer(batch, chunks * m->k * 2 * m->k, node, last, &v->planes);
     }
+    if (n->op == TV_OP_MOE)
+        add_experts(m, node, single, batch, packs);
     if (n->op == TV_OP_GLU) {
         add_buffer(single, chunks * vector, node, node, &m->nodes[node].scratch);
         add_buffer(batch, chunks * m->k * vector, node, node, &m->nodes[node].batch_scratch);
@@ -290,7 +345,7 @@ static bool assign_pool(opennpu_lower_model *m, const pool *p)
 
 static bool allocate_values(opennpu_lower_model *m)
 {
-    enum { BUFFERS_PER_NODE = 4 };
+    enum { BUFFERS_PER_NODE = 8 };
     size_t capacity = (m->graph->nodes.count + 1) * BUFFERS_PER_NODE;
     uint32_t *last_uses = tv_graph_last_uses(m->graph, true);
     pool single = {malloc(capacity * sizeof *single.buffers), malloc(capacity * sizeof *single.targets), 0},
@@ -352,6 +407,9 @@ tv_status opennpu_lower_plan(opennpu_lower_model *m, const tv_diag_sink *sink)
     m->v_stride = m->kv_chunks * m->k;
     m->rope_period = m->head_dim ? m->head_dim / 2 / (uint32_t)tv_gcd_u64(m->head_dim / 2, m->k / 2) : 1;
     group_products(m);
+    for (size_t i = 0; i < m->graph->nodes.count; i++)
+        if (m->graph->nodes.data[i].op == TV_OP_MOE && !group_experts(m, &m->graph->nodes.data[i]))
+            return tv_fail_memory(sink);
     allocate_constants(m);
     m->constants_end = m->end;
     allocate_scratch(m);

@@ -319,8 +319,10 @@ static tv_status quantize_rows_of(const linear_rows *r, unsigned which, uint32_t
     const opennpu_lower_linear *l = r->linear;
     const tv_matrix *matrix = tv_graph_matrix(m->graph, l->matrices[which]);
     int64_t sources[ROWS_PER_TASK];
-    for (uint32_t i = from; i < to; i++)
-        sources[i - from] = opennpu_lower_source_column(m, &m->values[l->outputs[which]].order, matrix->rows, i);
+    for (uint32_t i = from; i < to; i++) {
+        int64_t row = opennpu_lower_source_column(m, &m->values[l->outputs[which]].order, matrix->rows, i);
+        sources[i - from] = row < 0 ? row : row + (int64_t)l->expert * matrix->rows;
+    }
     tv_quantize_job job = {.matrix = matrix,
                            .sources = sources,
                            .count = to - from,
@@ -434,12 +436,27 @@ static tv_status upload_linear(opennpu_lower_model *m, const opennpu_lower_linea
     return status == TV_OK ? upload_biases(m, l, sink) : status;
 }
 
+/* Hidden values are scaled when they are computed, so the scales of down are those of its rows. */
+static tv_status upload_experts(opennpu_lower_model *m, const tv_graph_node *n, const tv_diag_sink *sink)
+{
+    const opennpu_lower_expert *experts = opennpu_lower_node_of(m, n)->experts;
+    for (uint32_t x = 0; x < tv_graph_matrix(m->graph, n->inputs[2])->count; x++) {
+        TV_TRY(upload_linear(m, &experts[x].in, m->values[n->inputs[0]].pack_unit, sink));
+        TV_TRY(upload_linear(m, &experts[x].down, 1, sink));
+    }
+    return TV_OK;
+}
+
 /* ---- The graph ---- */
 
 static tv_status upload_node(opennpu_lower_model *m, uint32_t node, const tv_diag_sink *sink)
 {
     const tv_graph_node *n = tv_graph_node_at(m->graph, node);
     const opennpu_lower_node *own = &m->nodes[node];
+    if (own->on_host)
+        return TV_OK;
+    if (n->op == TV_OP_MOE)
+        return upload_experts(m, n, sink);
     if (own->linear.weight_count)
         return upload_linear(m, &own->linear, m->values[n->inputs[0]].pack_unit, sink);
     if (n->op == TV_OP_NORM)
