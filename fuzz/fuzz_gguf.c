@@ -128,11 +128,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 /* The keys of a config.json. */
 static const fuzz_keywords *config_keys(void)
 {
-    static const char *const names[] = {
-#define COUNT(member, key, names, fallback, min, max) names,
-#define REAL(member, key, names, fallback) names,
+    static char names[] =
+#define COUNT(member, key, names, fallback, min, max) names "|"
+#define REAL(member, key, names, fallback) names "|"
 #include "import/params.def"
-    };
+        ;
     static const char *const others[] = {"model_type",
                                          "hidden_act",
                                          "hidden_activation",
@@ -154,9 +154,8 @@ static const fuzz_keywords *config_keys(void)
     static fuzz_keywords words;
     if (words.count)
         return &words;
-    for (size_t i = 0; i < TV_COUNTOF(names); i++)
-        for (char *save = NULL, *word = strtok_r(strdup(names[i]), "|", &save); word; word = strtok_r(NULL, "|", &save))
-            fuzz_add_keyword(&words, word); /* lives as long as the list */
+    for (char *save = NULL, *word = strtok_r(names, "|", &save); word; word = strtok_r(NULL, "|", &save))
+        fuzz_add_keyword(&words, word);
     for (size_t i = 0; i < TV_COUNTOF(others); i++)
         fuzz_add_keyword(&words, others[i]);
     return &words;
