@@ -18,7 +18,7 @@ import models  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The longest input of each target, in bytes.
-LENGTHS = {"asm": 512, "codec": 8, "config": 1024, "debug": 1024, "elf": 8192, "gguf": 16384, "json": 2048, "queue": 4096,
+LENGTHS = {"asm": 512, "codec": 8, "config": 1024, "debug": 1024, "elf": 8192, "gguf": 16384, "json": 2048, "onnx": 2048, "queue": 4096,
            "run_cmdq": 1024, "run_opennpu": 512, "run_pccx": 512, "tokenizer": 1024, "trace": 4096}
 WORDS = re.compile(r'"\.?[a-z][a-z0-9_.]*"')
 
@@ -71,6 +71,31 @@ def trace_seeds(root, trivet, folder):
                    '"active_cycles":1,"idle_cycles":1,"stalled_cycles":{"raw":7}}},"paths":{"p":{"bytes":3}}},"z":{}}')
 
 
+def onnx_seeds():
+    """A model with nodes, attributes that are a tensor, numbers and a graph, and initializers of several types."""
+    def field(number, value):
+        if isinstance(value, int):
+            return bytes([number << 3, value])
+        value = value.encode() if isinstance(value, str) else value
+        return bytes([number << 3 & 127 | 2 | 128 * (number > 15)]) + (b"\1" if number > 15 else b"") + bytes([len(value)]) + value
+
+    def tensor(kind, number, data):
+        return field(1, 2) + field(1, 2) + field(2, kind) + field(8, "w") + field(number, data)
+
+    initializers = [tensor(1, 4, bytes(16)), tensor(1, 9, bytes(16)), tensor(7, 7, bytes(4)), tensor(22, 5, bytes(2)), tensor(10, 9, bytes(8)),
+                    tensor(3, 13, field(1, "location") + field(2, "w.bin")) + field(14, 1)]
+    inner = field(1, field(1, "x") + field(2, "y") + field(4, "Relu"))
+    attributes = [field(1, "axis") + field(3, 1) + field(20, 2), field(1, "value") + field(5, initializers[0]), field(1, "body") + field(6, inner)]
+    node = field(1, "x") + field(1, "w") + field(2, "z") + field(4, "MatMul") + b"".join(field(5, a) for a in attributes)
+    value = field(1, "x") + field(2, field(1, field(1, 1) + field(2, field(1, field(1, 2)) + field(1, field(2, "n")))))
+    graph = [field(1, node[:127]), field(1, inner), field(11, value), field(12, value)]
+    yield field(1, 8) + field(8, field(2, 13)) + field(7, b"".join(graph[1:])) + field(2, "a")
+    for data in initializers:
+        yield field(7, field(5, data))
+    yield field(7, field(1, field(4, "Constant") + field(5, attributes[1])))
+    yield field(7, field(1, field(4, "If") + field(5, attributes[2])))
+
+
 def json_seeds(root):
     """Documents in chunks of several sizes (fuzz_json.c)."""
     for chunk, path in enumerate(sorted(glob.glob(os.path.join(root, "examples", "cmdq", "*.json")))):
@@ -115,8 +140,8 @@ def seed(kind, root, trivet, folder):
             shutil.copy(path, os.path.join(folder, "%d.s" % i))
     elif kind == "trace":
         trace_seeds(root, trivet, folder)
-    elif kind in ("gguf", "tokenizer", "debug", "json"):
-        for i, data in enumerate({"gguf": gguf_seeds, "tokenizer": tokenizer_seeds, "debug": lambda: debug_seeds(root),
+    elif kind in ("gguf", "tokenizer", "debug", "json", "onnx"):
+        for i, data in enumerate({"gguf": gguf_seeds, "tokenizer": tokenizer_seeds, "debug": lambda: debug_seeds(root), "onnx": onnx_seeds,
                                    "json": lambda: json_seeds(root)}[kind]()):
             with open(os.path.join(folder, "%d.seed" % i), "wb") as file:
                 file.write(data)
