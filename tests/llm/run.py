@@ -402,7 +402,8 @@ def machines_of_other_sizes_run_or_are_rejected(_folder):
     for target, parameter, words in (("pccx", "host.bytes=65536", "host.bytes"), ("pccx", "l2.words=64", "l2.words"),
                                      ("opennpu", "mem.bytes=65536", "mem.bytes"),
                                      ("opennpu", "vector.l=4", "vector.l"), ("cmdq", "spm.banks=4", "banks"),
-                                     ("cmdq", "spm.bank_bytes=1024", "spm.bank_bytes")):
+                                     ("cmdq", "spm.bank_bytes=512", "spm.bank_bytes"),
+                                     ("cmdq", "spm.bank_bytes=640", "spm.bank_bytes")):
         rejected = run("llm", MODEL, "-t", target, "-D", parameter, "-n", "1", status=2)
         expect(f"{target} with {parameter} is rejected with a reason",
                "TV-C008" in rejected.stderr and words in rejected.stderr, rejected.stderr)

@@ -8,7 +8,7 @@
 #include "lower/cmdq/state.h"
 #include "unit.h"
 
-enum { VOCABULARY = 40, TOKENS = 11, COLUMNS = 24, VALUES = 1 << 14 };
+enum { VOCABULARY = 40, TOKENS = 11, COLUMNS = 24, VALUES = 1 << 15 };
 
 extern const tv_backend tv_backend_cmdq;
 
@@ -367,6 +367,70 @@ static void graphs_give_the_results_of_the_host(void **state)
     tv_config_free(config);
 }
 
+/* ---- Attention ---- */
+
+enum { CONTEXT = 512, HEAD = 128, STEPS = 8 };
+
+/* Two heads of queries for one of keys and values, which are those of the token. */
+static tv_graph *build_attention(uint32_t window, float soft_cap)
+{
+    tv_graph_builder b;
+    tv_graph *graph;
+    tv_graph_begin(&b, 0, CONTEXT, NULL);
+    b.block = TV_BLOCK_INPUT;
+    uint32_t q = input(&b, "q", 2 * HEAD), k = input(&b, "k", HEAD), v = input(&b, "v", HEAD);
+    uint32_t cache = tv_graph_add_cache(&b, (tv_graph_cache){1, HEAD, HEAD, window});
+    tv_graph_attrs attrs = {.heads = 2, .scale = 0.5f, .soft_cap = soft_cap, .window = window, .cache = cache};
+    uint32_t out = tv_graph_add(&b, TV_OP_ATTENTION, "out", (uint32_t[]){q, k, v}, 3, &attrs);
+    assert_int_equal(tv_graph_finish(&b, out, &graph), TV_OK);
+    return graph;
+}
+
+/* Steps of all tokens of the sample, then of single tokens. */
+static void run_attention(const tv_config *config, uint32_t window, float soft_cap, bool blocked)
+{
+    const graph_case c = {"attention", NULL, 0.03f, true, false};
+    tv_graph *graph = build_attention(window, soft_cap);
+    tv_backend_options options = options_of(config, false);
+    static float expected[TOKENS * 2 * HEAD], got[TOKENS * 2 * HEAD];
+    void *host, *state;
+    options.context = CONTEXT;
+    assert_int_equal(tv_backend_host.create(graph, &options, NULL, &host), TV_OK);
+    assert_int_equal(tv_backend_cmdq.create(graph, &options, NULL, &state), TV_OK);
+    assert_int_equal(((cmdq_lowering *)state)->plans[0].blocked, blocked);
+    assert_true(((cmdq_lowering *)state)->plans[1].rows > 1);
+    for (uint32_t i = 0; i < STEPS + TOKENS; i++) {
+        bool all = i < STEPS;
+        uint32_t count = all ? TOKENS : 1, position = all ? i * TOKENS : STEPS * TOKENS + i - STEPS;
+        const int32_t *tokens = all ? sample : sample + (i - STEPS);
+        assert_int_equal(tv_backend_host.step(host, tokens, count, position, false, expected, NULL), TV_OK);
+        assert_int_equal(tv_backend_cmdq.step(state, tokens, count, position, false, got, NULL), TV_OK);
+        compare(&c, expected, got, (size_t)count * 2 * HEAD, count > 1 ? "all tokens" : "a token");
+        check_hazards(&c, state);
+    }
+    tv_backend_cmdq.destroy(state);
+    tv_backend_host.destroy(host);
+    tv_graph_free(graph);
+}
+
+/* Small banks have the keys of 32 positions. */
+static void attention_is_that_of_the_host_with_banks_of_any_size(void **state)
+{
+    (void)state;
+    tv_config *config;
+    assert_int_equal(tv_config_new("cmdq", NULL, &config), TV_OK);
+    for (unsigned small = 0; small < 2; small++) {
+        if (small)
+            assert_int_equal(tv_config_set(config, "spm.bank_bytes", "16Ki", NULL), TV_OK);
+        run_attention(config, 0, 0, small);
+        run_attention(config, 0, 0.7f, small);
+        run_attention(config, 20, 0, false);
+    }
+    assert_int_equal(tv_config_set(config, "spm.bank_bytes", "8Ki", NULL), TV_OK);
+    run_attention(config, 100, 0, true);
+    tv_config_free(config);
+}
+
 static void nodes_for_the_host_are_rejected_unless_it_is_allowed(void **state)
 {
     (void)state;
@@ -389,6 +453,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(graphs_give_the_results_of_the_host),
+        cmocka_unit_test(attention_is_that_of_the_host_with_banks_of_any_size),
         cmocka_unit_test(nodes_for_the_host_are_rejected_unless_it_is_allowed),
     };
     fill_values();

@@ -43,7 +43,7 @@ static cmdq_lower_operand mask_operand(const cmdq_lowering *l, token_tile r, uin
 /* The causal mask of each tile of tokens, for each window. */
 void cmdq_lower_load_masks(cmdq_lowering *l)
 {
-    for (unsigned i = 0; i < l->window_count && l->rows > 1; i++)
+    for (unsigned i = 0; i < l->window_count && l->rows > 1 && !l->plan->blocked; i++)
         for (uint32_t first = 0; first < l->rows; first += CMDQ_LOWER_MASK_ROWS) {
             token_tile r = token_tile_at(l, first);
             uint32_t column = l->context - l->position - first + window_start(l, l->windows[i]);
@@ -110,22 +110,29 @@ static void append_kv(cmdq_lowering *l, const tv_graph_node *n)
         }
 }
 
-static void load_kv(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, bool v)
+void cmdq_lower_load_cache(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, bool v, uint32_t to, uint32_t start,
+                           uint32_t count)
 {
-    uint32_t to = cmdq_lower_scratch(l, n, v ? CMDQ_SCRATCH_VALUES : CMDQ_SCRATCH_KEYS),
-             start = window_start(l, n->attrs.window);
     begin_kv_entry(l, CMDQ_KV_LOAD_TILE, v, n->attrs.cache, head);
     cmdq_lower_set_address(l, CMDQ_F_spm_bank, to, 0);
     tv_queue_builder_object(l->builder, CMDQ_F_kv_range_desc);
     cmdq_lower_set_integer(l, CMDQ_F_t_start, start);
-    cmdq_lower_set_integer(l, CMDQ_F_t_len, l->position + l->rows - start);
+    cmdq_lower_set_integer(l, CMDQ_F_t_len, count);
     cmdq_lower_add_dependency(l, l->kv_writer[n->attrs.cache]);
     cmdq_lower_add_write(l, to);
     cmdq_lower_finish_entry(l);
 }
 
-/* The value of integer 1 in a cache, which is that of the keys or values of the node that appends them. */
-static float cache_scale(const cmdq_lowering *l, uint32_t cache, unsigned input)
+/* All positions that the tokens of the step see. */
+static void load_kv(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, bool v)
+{
+    uint32_t start = window_start(l, n->attrs.window);
+    cmdq_lower_load_cache(l, n, head, v, cmdq_lower_scratch(l, n, v ? CMDQ_SCRATCH_VALUES : CMDQ_SCRATCH_KEYS), start,
+                          l->position + l->rows - start);
+}
+
+/* That of the keys or values of the node that appends them. */
+float cmdq_lower_cache_scale(const cmdq_lowering *l, uint32_t cache, unsigned input)
 {
     for (size_t i = 0; i < l->graph->nodes.count; i++) {
         const tv_graph_node *n = &l->graph->nodes.data[i];
@@ -145,7 +152,7 @@ static void emit_scores(cmdq_lowering *l, const tv_graph_node *n, uint32_t head,
     in.scale *= n->attrs.scale;
     cmdq_lower_begin_tensor(l, CMDQ_TE_QKT_TILE, in, cmdq_lower_f32(cmdq_lower_scratch(l, n, CMDQ_SCRATCH_KEYS)), out,
                             (cmdq_lower_gemm){r.count, t, d, 8});
-    cmdq_lower_set_scale(l, CMDQ_F_scale_wgt, cache_scale(l, n->attrs.cache, 1));
+    cmdq_lower_set_scale(l, CMDQ_F_scale_wgt, cmdq_lower_cache_scale(l, n->attrs.cache, 1));
     if (n->attrs.soft_cap > 0)
         tv_queue_builder_real(l->builder, CMDQ_F_soft_cap, (double)n->attrs.soft_cap);
     cmdq_lower_finish_entry(l);
@@ -173,7 +180,7 @@ static void emit_kv_head(cmdq_lowering *l, const tv_graph_node *n, uint32_t kv, 
         out = cmdq_lower_skip(out, (uint64_t)r.first * d);
         cmdq_lower_begin_tensor(l, CMDQ_TE_AV_TILE, in, cmdq_lower_f32(cmdq_lower_scratch(l, n, CMDQ_SCRATCH_VALUES)),
                                 out, (cmdq_lower_gemm){r.count, d, t, 8});
-        cmdq_lower_set_scale(l, CMDQ_F_scale_wgt, cache_scale(l, n->attrs.cache, 2));
+        cmdq_lower_set_scale(l, CMDQ_F_scale_wgt, cmdq_lower_cache_scale(l, n->attrs.cache, 2));
         cmdq_lower_finish_entry(l);
     }
 }
@@ -183,6 +190,10 @@ void cmdq_lower_emit_attention(cmdq_lowering *l, const tv_graph_node *n)
 {
     if (cmdq_lower_has_input(n, 1))
         append_kv(l, n);
+    if (l->plan->blocked) {
+        cmdq_lower_emit_attention_blocks(l, n);
+        return;
+    }
     for (uint32_t kv = 0; kv < l->graph->caches.data[n->attrs.cache].heads; kv++) {
         load_kv(l, n, kv, false);
         load_kv(l, n, kv, true);

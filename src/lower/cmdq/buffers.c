@@ -17,16 +17,19 @@ uint32_t cmdq_lower_add_buffer(cmdq_lower_plan *plan, uint32_t bank, uint32_t fi
 }
 
 /* Two banks hold weights; the scales are at their end: 32 bits for each group of 32. */
-void cmdq_lower_add_weight_buffers(const cmdq_lowering *l, cmdq_lower_plan *plan)
+bool cmdq_lower_add_weight_buffers(const cmdq_lowering *l, cmdq_lower_plan *plan)
 {
     uint64_t scale_bytes = l->bank_bytes * 32 / (32 + l->weight_bits * 32) / 64 * 64,
              weight_bytes = (l->bank_bytes - scale_bytes) / 64 * 64;
+    if (!scale_bytes)
+        return false;
     for (unsigned slot = 0; slot < CMDQ_LOWER_SLOTS; slot++) {
         plan->weights[slot] = cmdq_lower_add_buffer(plan, CMDQ_LOWER_BANK_WEIGHTS + slot, 0, UINT32_MAX, weight_bytes);
         plan->scales[slot] = cmdq_lower_add_buffer(plan, CMDQ_LOWER_BANK_WEIGHTS + slot, 0, UINT32_MAX, scale_bytes);
         if (!plan->buffers.failed)
             TV_VEC_LAST(&plan->buffers)->offset = weight_bytes;
     }
+    return true;
 }
 
 /* ---- What nodes need besides their output ---- */
@@ -88,20 +91,52 @@ static void add_expert_scratch(const cmdq_lowering *l, cmdq_lower_plan *plan, ui
     }
 }
 
+uint32_t cmdq_lower_positions(const cmdq_lowering *l, const cmdq_lower_plan *plan, const tv_graph_node *n)
+{
+    uint64_t window = n->attrs.window; /* what the tokens of a step see together, or one of them */
+    if (!window)
+        return l->context;
+    return (uint32_t)tv_min_u64(l->context, plan->blocked ? window : window + plan->rows - 1);
+}
+
+uint32_t cmdq_lower_position_block(const cmdq_lowering *l, uint32_t head_dim)
+{
+    return (uint32_t)tv_max_u64(l->bank_bytes / 4 / head_dim, 1);
+}
+
+uint32_t cmdq_lower_heads_at_once(const cmdq_lowering *l, const cmdq_lower_plan *plan, const tv_graph_node *n)
+{
+    uint64_t shared = n->attrs.heads / l->graph->caches.data[n->attrs.cache].heads,
+             scores = (uint64_t)plan->rows * shared * cmdq_lower_positions(l, plan, n) * 4;
+    return scores <= l->bank_bytes ? (uint32_t)shared : 1;
+}
+
+/* A step of fewer tokens than plan->rows uses fewer rows of scores. */
 static void add_attention_scratch(const cmdq_lowering *l, cmdq_lower_plan *plan, uint32_t node, uint32_t *scratch)
 {
     const tv_graph_node *n = tv_graph_node_at(l->graph, node);
     const tv_graph_cache *cache = &l->graph->caches.data[n->attrs.cache];
-    uint64_t positions = l->context, tokens = plan->rows < CMDQ_LOWER_MASK_ROWS ? plan->rows : CMDQ_LOWER_MASK_ROWS;
-    if (n->attrs.window) /* what the tokens of a step see together */
-        positions = tv_min_u64(positions, (uint64_t)n->attrs.window + plan->rows - 1);
-    uint64_t scores = tokens * positions * (n->attrs.heads / cache->heads);
+    uint64_t positions = cmdq_lower_positions(l, plan, n), loaded = positions, tokens = plan->rows,
+             heads = n->attrs.heads / cache->heads;
+    if (plan->blocked) {
+        loaded = tv_min_u64(cmdq_lower_position_block(l, cache->key_dim), l->context);
+        heads = cmdq_lower_heads_at_once(l, plan, n);
+    } else {
+        tokens = tv_min_u64(tokens, CMDQ_LOWER_MASK_ROWS);
+    }
+    uint64_t scores = tokens * positions * heads;
     scratch[CMDQ_SCRATCH_KEYS] =
-        cmdq_lower_add_buffer(plan, CMDQ_LOWER_BANK_CACHE, node, node, positions * cache->key_dim);
+        cmdq_lower_add_buffer(plan, CMDQ_LOWER_BANK_CACHE, node, node, loaded * cache->key_dim);
     scratch[CMDQ_SCRATCH_VALUES] =
-        cmdq_lower_add_buffer(plan, CMDQ_LOWER_BANK_HIDDEN, node, node, positions * cache->value_dim);
+        cmdq_lower_add_buffer(plan, CMDQ_LOWER_BANK_HIDDEN, node, node, loaded * cache->value_dim);
     scratch[CMDQ_SCRATCH_SCORES] = cmdq_lower_add_buffer(plan, CMDQ_LOWER_BANK_SCORES, node, node, scores * 4);
     scratch[CMDQ_SCRATCH_PROBS] = cmdq_lower_add_buffer(plan, CMDQ_LOWER_BANK_CACHE, node, node, scores * 2);
+    if (plan->blocked && loaded < l->context) {
+        scratch[CMDQ_SCRATCH_KEYS2] =
+            cmdq_lower_add_buffer(plan, CMDQ_LOWER_BANK_CACHE, node, node, loaded * cache->key_dim);
+        scratch[CMDQ_SCRATCH_VALUES2] =
+            cmdq_lower_add_buffer(plan, CMDQ_LOWER_BANK_HIDDEN, node, node, loaded * cache->value_dim);
+    }
 }
 
 /* Constants of elementwise nodes that are no mere factors. */

@@ -144,6 +144,14 @@ void cmdq_lower_emit_streamed(cmdq_lowering *l, const tv_graph_node *n);
 void cmdq_lower_emit_experts(cmdq_lowering *l, const tv_graph_node *n);
 void cmdq_lower_emit_rope(cmdq_lowering *l, const tv_graph_node *n);
 void cmdq_lower_emit_attention(cmdq_lowering *l, const tv_graph_node *n);
+void cmdq_lower_emit_attention_blocks(cmdq_lowering *l, const tv_graph_node *n);
+
+/* Loads keys, or values, of `count` positions from the cache of an Attention. */
+void cmdq_lower_load_cache(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, bool v, uint32_t to, uint32_t start,
+                           uint32_t count);
+
+/* The value of integer 1 in the keys (input 1) or values (2) of a cache. */
+float cmdq_lower_cache_scale(const cmdq_lowering *l, uint32_t cache, unsigned input);
 void cmdq_lower_load_masks(cmdq_lowering *l);
 
 #endif

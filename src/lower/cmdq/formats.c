@@ -255,7 +255,7 @@ static bool is_written_wide(const cmdq_lowering *l, const cmdq_lower_plan *plan,
 {
     bool summed = n->op == TV_OP_LINEAR && plan->rows > 1 &&
                   plan->formats[n->inputs[0]].tile < tv_graph_columns(l->graph, n->inputs[0]);
-    return n->op == TV_OP_GATHER || n->op == TV_OP_MOE ||
+    return n->op == TV_OP_GATHER || n->op == TV_OP_MOE || (n->op == TV_OP_ATTENTION && plan->blocked) ||
            (n->op == TV_OP_LINEAR && !n->attrs.activation && (summed || cmdq_lower_has_input(n, 3)));
 }
 

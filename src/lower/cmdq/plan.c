@@ -111,10 +111,12 @@ static tv_status make_plan(const cmdq_lowering *l, cmdq_lower_plan *plan, const 
     for (size_t i = 0; i < g->nodes.count; i++)
         for (unsigned k = 0; k < CMDQ_LOWER_SCRATCH_MAX; k++)
             plan->scratch[i][k] = CMDQ_LOWER_NONE;
-    cmdq_lower_add_weight_buffers(l, plan);
+    if (!cmdq_lower_add_weight_buffers(l, plan))
+        return TV_ERR_INPUT;
     for (uint32_t i = 0; i < l->window_count; i++)
-        plan->masks[i] = cmdq_lower_add_buffer(plan, CMDQ_LOWER_BANK_HIDDEN, 0, UINT32_MAX,
-                                               plan->rows == 1 ? 0 : (uint64_t)plan->rows * l->context * 4);
+        plan->masks[i] =
+            cmdq_lower_add_buffer(plan, CMDQ_LOWER_BANK_HIDDEN, 0, UINT32_MAX,
+                                  plan->rows == 1 || plan->blocked ? 0 : (uint64_t)plan->rows * l->context * 4);
     for (uint32_t i = 0; i < g->nodes.count && !plan->buffers.failed; i++)
         cmdq_lower_add_node_buffers(l, plan, uses, last_uses, i);
     if (plan->buffers.failed)
@@ -122,14 +124,18 @@ static tv_status make_plan(const cmdq_lowering *l, cmdq_lower_plan *plan, const 
     return nodes_fit(l, plan) ? cmdq_lower_allocate_buffers(l, plan) : TV_ERR_INPUT;
 }
 
-/* Maximizes the tokens per step, of at least rows_min, then the hidden columns per tile. */
-static tv_status choose_plan(const cmdq_lowering *l, cmdq_lower_plan *plan, uint32_t rows_min, bool small_blocks,
+/* Maximizes the tokens per step between the limits, then the hidden columns per tile. `plan` states the rest. */
+static tv_status choose_plan(const cmdq_lowering *l, cmdq_lower_plan *plan, uint32_t rows_min, uint32_t rows_max,
                              const cmdq_lower_use *uses, const uint32_t *last_uses)
 {
+    const cmdq_lower_plan options = *plan;
+    uint32_t tile_max = rows_max == 1 ? 1 << 20 : CMDQ_LOWER_TILE_MAX;
     tv_status status = TV_ERR_INPUT;
-    for (uint32_t rows = CMDQ_LOWER_ROWS_MAX; rows >= rows_min && status == TV_ERR_INPUT; rows /= 2)
-        for (uint32_t tile = CMDQ_LOWER_TILE_MAX; tile >= CMDQ_LOWER_TILE_MIN && status == TV_ERR_INPUT; tile /= 2) {
-            *plan = (cmdq_lower_plan){.rows = rows, .hidden_tile = tile, .small_blocks = small_blocks};
+    for (uint32_t rows = rows_max; rows >= rows_min && status == TV_ERR_INPUT; rows /= 2)
+        for (uint32_t tile = tile_max; tile >= CMDQ_LOWER_TILE_MIN && status == TV_ERR_INPUT; tile /= 2) {
+            *plan = options;
+            plan->rows = rows;
+            plan->hidden_tile = tile;
             status = make_plan(l, plan, uses, last_uses);
             if (status != TV_OK)
                 cmdq_lower_plan_fini(plan);
@@ -137,33 +143,36 @@ static tv_status choose_plan(const cmdq_lowering *l, cmdq_lower_plan *plan, uint
     return status;
 }
 
-/* For single tokens: as many hidden columns as fit. */
+/* For single tokens: attention in blocks of positions only if the others do not fit. */
 static tv_status plan_token(cmdq_lowering *l, const cmdq_lower_use *uses, const uint32_t *last_uses)
 {
-    tv_status status = TV_ERR_INPUT;
-    for (uint32_t tile = 1 << 20; tile >= CMDQ_LOWER_TILE_MIN && status == TV_ERR_INPUT; tile /= 2) {
-        l->plans[0] = (cmdq_lower_plan){.rows = 1, .hidden_tile = tile};
-        status = make_plan(l, &l->plans[0], uses, last_uses);
-        if (status != TV_OK)
-            cmdq_lower_plan_fini(&l->plans[0]);
+    cmdq_lower_plan *plan = &l->plans[0];
+    tv_status status = choose_plan(l, plan, 1, 1, uses, last_uses);
+    if (status == TV_ERR_INPUT) {
+        plan->blocked = true;
+        status = choose_plan(l, plan, 1, 1, uses, last_uses);
     }
     return status;
 }
 
-/* For several tokens: first with a block of weights for each tile; then with smaller blocks, if that allows more
- * tokens. TV_OK also when only one token fits. */
+/* For several tokens: first with a block of weights for each tile and whole attention, then with smaller blocks where
+ * that allows more tokens. TV_OK also when only one token fits. */
 static tv_status plan_tokens(cmdq_lowering *l, const cmdq_lower_use *uses, const uint32_t *last_uses)
 {
-    cmdq_lower_plan small = {0};
-    tv_status status = choose_plan(l, &l->plans[1], 2, false, uses, last_uses);
-    uint32_t rows = l->plans[1].rows ? l->plans[1].rows : 1;
-    if (status != TV_ERR_MEMORY && rows < CMDQ_LOWER_ROWS_MAX)
-        status = choose_plan(l, &small, 2 * rows, true, uses, last_uses);
-    if (small.rows) {
+    static const cmdq_lower_plan modes[] = {{0}, {.small_blocks = true}, {.small_blocks = true, .blocked = true}};
+    uint32_t rows = 1;
+    for (size_t i = 0; i < TV_COUNTOF(modes) && rows < CMDQ_LOWER_ROWS_MAX; i++) {
+        cmdq_lower_plan plan = modes[i];
+        tv_status status = choose_plan(l, &plan, 2 * rows, CMDQ_LOWER_ROWS_MAX, uses, last_uses);
+        if (status == TV_ERR_MEMORY)
+            return status;
+        if (status == TV_ERR_INPUT)
+            continue;
         cmdq_lower_plan_fini(&l->plans[1]);
-        l->plans[1] = small;
+        l->plans[1] = plan;
+        rows = plan.rows;
     }
-    return status == TV_ERR_INPUT ? TV_OK : status;
+    return TV_OK;
 }
 
 static bool fits_banks(const cmdq_lowering *l, uint64_t bank_bytes, const cmdq_lower_use *uses,

@@ -48,8 +48,8 @@ void cmdq_lower_choose_formats(const cmdq_lowering *l, cmdq_lower_plan *plan, co
 
 /* ---- buffers.c ---- */
 
-/* Adds the buffers of weights, which are first. */
-void cmdq_lower_add_weight_buffers(const cmdq_lowering *l, cmdq_lower_plan *plan);
+/* Adds the buffers of weights, which are first. False: a bank is too small. */
+bool cmdq_lower_add_weight_buffers(const cmdq_lowering *l, cmdq_lower_plan *plan);
 
 /* Appends a buffer that is used by the nodes [first, last]; no bytes: CMDQ_LOWER_NONE. */
 uint32_t cmdq_lower_add_buffer(cmdq_lower_plan *plan, uint32_t bank, uint32_t first, uint32_t last, uint64_t bytes);
@@ -60,6 +60,12 @@ void cmdq_lower_add_node_buffers(const cmdq_lowering *l, cmdq_lower_plan *plan, 
 
 /* Allocates the buffers. TV_ERR_INPUT: they do not fit, nothing is reported. */
 tv_status cmdq_lower_allocate_buffers(const cmdq_lowering *l, cmdq_lower_plan *plan);
+
+/* Attention: positions whose scores have space in SPM; with plan->blocked, positions of a block of keys or values, and
+ * query heads of a head of the cache whose scores are in SPM at the same time. */
+uint32_t cmdq_lower_positions(const cmdq_lowering *l, const cmdq_lower_plan *plan, const tv_graph_node *n);
+uint32_t cmdq_lower_position_block(const cmdq_lowering *l, uint32_t head_dim);
+uint32_t cmdq_lower_heads_at_once(const cmdq_lowering *l, const cmdq_lower_plan *plan, const tv_graph_node *n);
 
 /* ---- plan.c ---- */
 

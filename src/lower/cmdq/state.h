@@ -64,6 +64,8 @@ enum {
     CMDQ_SCRATCH_VALUES,
     CMDQ_SCRATCH_SCORES,
     CMDQ_SCRATCH_PROBS,
+    CMDQ_SCRATCH_KEYS2, /* in blocks: the second of two buffers */
+    CMDQ_SCRATCH_VALUES2,
     CMDQ_SCRATCH_HIDDEN = 4, /* MoE: the product of gate and up, two tiles */
     CMDQ_SCRATCH_BIAS = 5,   /* Linear */
 };
@@ -72,6 +74,7 @@ enum {
 typedef struct cmdq_lower_plan {
     uint32_t rows, hidden_tile;
     bool small_blocks;          /* blocks of weights may be smaller than tiles */
+    bool blocked;               /* attention loads keys and values in blocks of positions */
     cmdq_lower_format *formats; /* of each value */
     cmdq_lower_format *copies;  /* of each value: in integers, for products and caches; or not stored */
     uint32_t (*scratch)[CMDQ_LOWER_SCRATCH_MAX]; /* of each node: buffers */
