@@ -22,10 +22,11 @@ void tv_trace_encoder_init(tv_trace_encoder *t, FILE *out, tv_trace_format forma
     t->track_count = 0;
 }
 
+/* A zero has no sign, which readers of integers would drop. */
 static void write_number_member(tv_json_writer *w, const char *key, double value, int digits)
 {
     tv_json_key(w, key);
-    tv_json_write_number(w, value, digits);
+    tv_json_write_number(w, value == 0 ? 0 : value, digits);
 }
 
 /* An element of a list, which is an object, begins on a line of its own. */

@@ -279,6 +279,15 @@ def pipes_and_zstd(t):
     t.equal("a failed conversion leaves the old file", (status, t.read("keep.json.zst")), (2, "old"))
 
 
+def a_negative_zero_is_written_as_zero(t):
+    sample = {"cycle": 0, "window_cycles": 64, "dram_read_bytes": 8, "dram_write_bytes": -0.0, "stall_cycles": -0.0}
+    t.write("zero.json", json.dumps(trace(event(), samples=[sample])))
+    t.good("trace", "convert", "zero.json", "-o", "zero.1.json")
+    t.good("trace", "convert", "zero.1.json", "-o", "zero.2.json")
+    t.equal("the second conversion", t.read("zero.2.json"), t.read("zero.1.json"))
+    t.check("no sign", "-0" in t.read("zero.1.json") and t.read("zero.1.json"))
+
+
 def figures_have_no_exponents(t):
     for tokens, cycles, rate in ((7, 50420, "138834"), (1, 3, "333333333"), (1, 106952, "9350"), (2, 3000000000, "0.6667"), (9, 10000000000, "0.9")):
         step = dict(event("TOKEN_EVENT", op="decode", end=cycles, position=0, tokens=tokens), engine=None)
@@ -467,7 +476,7 @@ def routes_are_those_of_the_instruction(t):
                             ("GEMM", "0x12", "0x21"), ("MEMCPY_STORE", "0x10", None)])
 
 
-GROUPS = [routes_are_those_of_the_instruction, summaries_equal_statistics, conversions, unknown_members_stay, pipes_and_zstd, figures_have_no_exponents, comparisons, damaged, versions, wrong_members, hostile]
+GROUPS = [routes_are_those_of_the_instruction, summaries_equal_statistics, conversions, unknown_members_stay, pipes_and_zstd, a_negative_zero_is_written_as_zero, figures_have_no_exponents, comparisons, damaged, versions, wrong_members, hostile]
 
 
 def main():
