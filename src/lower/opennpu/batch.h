@@ -86,6 +86,8 @@ void opennpu_lower_batch_glu(opennpu_lower_batch *b, const tv_graph_node *n);
 void opennpu_lower_batch_elementwise(opennpu_lower_batch *b, const tv_graph_node *n);
 void opennpu_lower_batch_select(opennpu_lower_batch *b, const tv_graph_node *n);
 void opennpu_lower_batch_reduce(opennpu_lower_batch *b, const tv_graph_node *n);
+void opennpu_lower_batch_softmax(opennpu_lower_batch *b, const tv_graph_node *n);
+void opennpu_lower_batch_matmul(opennpu_lower_batch *b, const tv_graph_node *n);
 void opennpu_lower_batch_attention(opennpu_lower_batch *b, const tv_graph_node *n);
 
 #endif

@@ -213,8 +213,6 @@ static const char *find_problem(opennpu_lower_model *m, const tv_graph_node *n)
     if ((n->op == TV_OP_LINEAR || n->op == TV_OP_GLU) &&
         tv_graph_elements(m->graph, n->inputs[0]) != tv_graph_columns(m->graph, n->inputs[0]))
         return "products of several vectors for each token";
-    if (n->op == TV_OP_NORM && tv_graph_elements(m->graph, n->output) != tv_graph_columns(m->graph, n->output))
-        return "norms of several vectors for each token";
     if (n->op == TV_OP_ROTARY_EMBEDDING)
         return check_rotation(m, n);
     if (n->op == TV_OP_MOE)

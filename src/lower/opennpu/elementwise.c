@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elementwise operators, selections and reductions of computed values.
+/* Elementwise operators and selections of computed values.
  *
  * A value of one token is an array of words in memory, and one of a batch an array of vectors with a lane for each
  * token; `unit` is the size of an element. Addresses have no alignment, so words are copied in vectors from wherever
@@ -200,51 +200,5 @@ void opennpu_lower_batch_select(opennpu_lower_batch *b, const tv_graph_node *n)
 {
     arrays a = batch_arrays(b, n);
     emit_selection(&a);
-    opennpu_lower_batch_planes(b, n->output);
-}
-
-/* ---- Reductions ---- */
-
-/* VR 0 = the sum of the vectors at `at`. */
-static void emit_vector_sum(opennpu_lower_batch *b, uint64_t at, uint32_t vectors)
-{
-    for (uint32_t c = 0; c < vectors; c++) {
-        unsigned reg = c ? 1 + c % 3 : 0;
-        opennpu_lower_load(b->e, OPENNPU_VR, reg, OPENNPU_LOWER_VR_W, at + c * b->vector);
-        if (c)
-            opennpu_lower_emit(b->e, OPENNPU_VFADD, 0, 0, reg);
-    }
-}
-
-/* VR 0 = the mean, if the node wants it, from the sum. */
-static void emit_mean(opennpu_lower_emitter *e, const tv_graph_node *n, uint32_t columns)
-{
-    if (n->op == TV_OP_REDUCE_SUM)
-        return;
-    opennpu_lower_set(e, 1, tv_f32_bits(1 / (float)columns));
-    opennpu_lower_emit(e, OPENNPU_VFMUL, 0, 0, 1);
-}
-
-void opennpu_lower_token_reduce(opennpu_lower_token *tok, const tv_graph_node *n)
-{
-    arrays a = token_arrays(tok, n);
-    uint32_t columns = tv_graph_columns(tok->m->graph, n->inputs[0]);
-    for (uint64_t i = 0; i < tv_graph_elements(tok->m->graph, n->output); i++) {
-        opennpu_lower_token_sum(tok, a.inputs[0] + i * columns * 4, columns);
-        emit_mean(tok->e, n, columns);
-        opennpu_lower_access_lane0(tok->e, OPENNPU_ST_W, 0, OPENNPU_LOWER_VR_X, a.out + i * 4);
-    }
-    opennpu_lower_token_pack(tok, n->output);
-}
-
-void opennpu_lower_batch_reduce(opennpu_lower_batch *b, const tv_graph_node *n)
-{
-    arrays a = batch_arrays(b, n);
-    uint32_t columns = tv_graph_columns(b->m->graph, n->inputs[0]);
-    for (uint64_t i = 0; i < tv_graph_elements(b->m->graph, n->output); i++) {
-        emit_vector_sum(b, a.inputs[0] + i * columns * b->vector, columns);
-        emit_mean(b->e, n, columns);
-        opennpu_lower_store(b->e, OPENNPU_VR, 0, OPENNPU_LOWER_VR_X, a.out + i * b->vector);
-    }
     opennpu_lower_batch_planes(b, n->output);
 }

@@ -158,6 +158,12 @@ static inline uint32_t opennpu_lower_columns(const opennpu_lower_model *m, uint3
 /* True for GatedLinear and Linear, unless the host computes them. */
 bool opennpu_lower_is_product(const opennpu_lower_model *m, const tv_graph_node *n);
 
+/* Elements that a norm normalizes together: a group of the last axis. */
+static inline uint32_t opennpu_lower_group_size(const opennpu_lower_model *m, const tv_graph_node *norm)
+{
+    return tv_graph_columns(m->graph, norm->output) / norm->attrs.groups;
+}
+
 /* How an operand of an elementwise node is repeated: element i of the output uses element i / divisor % modulus. */
 typedef struct opennpu_lower_repetition {
     uint64_t divisor, modulus;

@@ -137,7 +137,7 @@ void opennpu_lower_token_norm(opennpu_lower_token *tok, const tv_graph_node *n)
 {
     const opennpu_lower_node *own = opennpu_lower_node_of(tok->m, n);
     const opennpu_lower_value *out = opennpu_lower_token_value(tok, n->output);
-    uint32_t columns = opennpu_lower_columns(tok->m, n->output), size = columns / n->attrs.groups;
+    uint32_t columns = opennpu_lower_columns(tok->m, n->output), size = opennpu_lower_group_size(tok->m, n);
     norm_job job = {opennpu_lower_token_value(tok, n->inputs[0])->at, own->gains, own->bias, out->at, size};
     if (!out->stored) {
         emit_scale(tok, (span){.at = job.x, .elements = size}, size, n->attrs.epsilon);
@@ -147,7 +147,7 @@ void opennpu_lower_token_norm(opennpu_lower_token *tok, const tv_graph_node *n)
     if (out->order.heads) {
         emit_head_norm(tok, n, job);
     } else {
-        for (uint32_t group = 0; group < n->attrs.groups; group++) {
+        for (uint32_t group = 0; group < columns / size; group++) {
             uint64_t at = (uint64_t)group * size * 4;
             emit_group(tok, n,
                        (norm_job){job.x + at, job.gains + at, job.bias ? job.bias + at : 0, job.out + at, size});
@@ -161,7 +161,7 @@ void opennpu_lower_token_norm(opennpu_lower_token *tok, const tv_graph_node *n)
 /* Lane of column `i` of group `group`: queries and keys are in the order of pairs. */
 static uint32_t group_lane(const opennpu_lower_batch *b, const tv_graph_node *n, uint32_t group, uint32_t i)
 {
-    uint32_t size = opennpu_lower_batch_columns(b, n->output) / n->attrs.groups;
+    uint32_t size = opennpu_lower_group_size(b->m, n);
     return b->m->values[n->output].order.heads ? opennpu_lower_rope_lane(b->m, group, i) : group * size + i;
 }
 
@@ -169,7 +169,7 @@ static uint32_t group_lane(const opennpu_lower_batch *b, const tv_graph_node *n,
 static void emit_channel_sum(opennpu_lower_batch *b, const tv_graph_node *n, uint32_t group, uint64_t x, bool squares)
 {
     opennpu_lower_emitter *e = b->e;
-    uint32_t size = opennpu_lower_batch_columns(b, n->output) / n->attrs.groups;
+    uint32_t size = opennpu_lower_group_size(b->m, n);
     for (uint32_t c = 0; c < size; c++) {
         unsigned reg = squares || c ? 1 + c % 3 : 0;
         opennpu_lower_load(e, OPENNPU_VR, reg, OPENNPU_LOWER_VR_X, x + group_lane(b, n, group, c) * b->vector);
@@ -187,7 +187,7 @@ static void emit_centered_channels(opennpu_lower_batch *b, const tv_graph_node *
                                    uint64_t out)
 {
     opennpu_lower_emitter *e = b->e;
-    uint32_t size = opennpu_lower_batch_columns(b, n->output) / n->attrs.groups;
+    uint32_t size = opennpu_lower_group_size(b->m, n);
     emit_channel_sum(b, n, group, x, false);
     opennpu_lower_set(e, 1, tv_f32_bits(1 / (float)size));
     opennpu_lower_emit(e, OPENNPU_VFMUL, 7, 0, 1);
@@ -213,7 +213,7 @@ static void emit_group_norm(opennpu_lower_batch *b, const tv_graph_node *n, uint
     const opennpu_lower_value *out = opennpu_lower_batch_value(b, n->output);
     const opennpu_lower_node *own = opennpu_lower_node_of(b->m, n);
     uint64_t x = opennpu_lower_batch_value(b, n->inputs[0])->batch;
-    uint32_t columns = opennpu_lower_batch_columns(b, n->output), size = columns / n->attrs.groups;
+    uint32_t columns = opennpu_lower_batch_columns(b, n->output), size = opennpu_lower_group_size(b->m, n);
     if (n->attrs.subtract_mean) {
         emit_centered_channels(b, n, group, x, out->batch);
         x = out->batch;
@@ -242,7 +242,8 @@ static void emit_group_norm(opennpu_lower_batch *b, const tv_graph_node *n, uint
 
 void opennpu_lower_batch_norm(opennpu_lower_batch *b, const tv_graph_node *n)
 {
-    for (uint32_t group = 0; group < n->attrs.groups; group++)
+    uint32_t groups = opennpu_lower_batch_columns(b, n->output) / opennpu_lower_group_size(b->m, n);
+    for (uint32_t group = 0; group < groups; group++)
         emit_group_norm(b, n, group);
     if (opennpu_lower_batch_value(b, n->output)->stored)
         opennpu_lower_batch_planes(b, n->output);

@@ -35,7 +35,8 @@ static void find_uses(opennpu_lower_model *m)
         }
     for (size_t i = 0; i < g->nodes.count; i++) { /* only a simple norm is packed while it is computed */
         const tv_graph_node *n = &g->nodes.data[i];
-        if (n->op == TV_OP_NORM && (n->attrs.subtract_mean || n->inputs[2] != TV_NO_VALUE || n->attrs.groups > 1))
+        if (n->op == TV_OP_NORM && (n->attrs.subtract_mean || n->inputs[2] != TV_NO_VALUE || n->attrs.groups > 1 ||
+                                    tv_graph_elements(g, n->output) != tv_graph_columns(g, n->output)))
             m->values[n->output].stored = true;
         if (m->nodes[i].on_host)
             m->values[n->output].stored = true;
@@ -193,7 +194,7 @@ static bool has_partial_vectors(const opennpu_lower_model *m)
         const tv_graph_node *n = &m->graph->nodes.data[i];
         uint32_t columns = tv_graph_columns(m->graph, n->inputs[0]);
         if ((n->op == TV_OP_NORM && columns / n->attrs.groups % m->k) ||
-            ((n->op == TV_OP_REDUCE_MEAN || n->op == TV_OP_REDUCE_SUM) && columns % m->k))
+            (n->op >= TV_OP_REDUCE_MEAN && n->op <= TV_OP_SOFTMAX && columns % m->k))
             return true;
     }
     return false;

@@ -50,6 +50,8 @@ void opennpu_lower_token_glu(opennpu_lower_token *tok, const tv_graph_node *n);
 void opennpu_lower_token_elementwise(opennpu_lower_token *tok, const tv_graph_node *n);
 void opennpu_lower_token_select(opennpu_lower_token *tok, const tv_graph_node *n);
 void opennpu_lower_token_reduce(opennpu_lower_token *tok, const tv_graph_node *n);
+void opennpu_lower_token_softmax(opennpu_lower_token *tok, const tv_graph_node *n);
+void opennpu_lower_token_matmul(opennpu_lower_token *tok, const tv_graph_node *n);
 void opennpu_lower_token_attention(opennpu_lower_token *tok, const tv_graph_node *n);
 
 #endif
