@@ -171,7 +171,10 @@ static uint32_t allocate_constants(const pccx_lowering *l, pccx_lower_plan *plan
     bool work = l->minus_length > 0;
     plan->ones = 0;
     plan->constants = pccx_lower_l2_size(l->widest);
-    plan->minus_ones = plan->constants + l->constant_count;
+    plan->units = plan->constants + l->constant_count;
+    plan->minus_ones = plan->units;
+    if (l->has_packed_tables)
+        plan->minus_ones += PCCX_LOWER_BEAT_WEIGHTS * pccx_lower_l2_size(PCCX_LOWER_BEAT_WEIGHTS);
     plan->work = plan->minus_ones + pccx_lower_l2_size(l->minus_length);
     return plan->work + (work ? PCCX_LOWER_WORK_BUFFERS * (1 + pccx_lower_l2_size(l->piece)) : 0);
 }
@@ -217,10 +220,11 @@ tv_status pccx_lower_plan_rows(pccx_lowering *l, uint32_t rows)
 {
     const tv_graph *g = l->graph;
     pccx_lower_plan *plan = &l->plan;
-    if (plan->rows == rows)
+    if (plan->rows == rows && plan->packed_tables == l->has_packed_tables)
         return TV_OK;
     pccx_lower_plan_fini(plan);
     plan->rows = rows;
+    plan->packed_tables = l->has_packed_tables;
     plan->values = malloc((g->values.count + 1) * sizeof *plan->values);
     plan->scratch = malloc((g->nodes.count + 1) * sizeof *plan->scratch);
     uint32_t base = allocate_constants(l, plan);

@@ -2,6 +2,8 @@
 /* The KV cache for pccx: INT4 in host memory, streamed as weights of GEMVs. No instruction packs INT4, so the host
  * does.
  *
+ * Where only a window is seen, the cache is a ring: position p is stored at p modulo its positions.
+ *
  * The keys of a head are the rows of one matrix, with a row and a scale for each position. Its values are one matrix
  * per PCCX_LOWER_BLOCK positions, with a row and a scale for each element of the head. The incomplete block is uploaded
  * again in every step. The scale of its rows is that of their first 1, 2, 4, … positions, or of those up to the absmax,
@@ -20,8 +22,9 @@ static uint64_t key_plane_addr(const pccx_lowering *l, uint32_t cache, uint32_t 
 /* [head][block][plane] */
 static uint64_t value_block_addr(const pccx_lowering *l, uint32_t cache, uint32_t head, uint32_t block)
 {
-    uint64_t blocks = (l->context + PCCX_LOWER_BLOCK - 1) / PCCX_LOWER_BLOCK;
-    return l->map.values[cache] + (head * blocks + block) * l->cache_planes * pccx_lower_value_bytes(l, cache);
+    uint32_t blocks = (pccx_lower_cache_positions(l, cache) + PCCX_LOWER_BLOCK - 1) / PCCX_LOWER_BLOCK;
+    return l->map.values[cache] +
+           ((uint64_t)head * blocks + block % blocks) * l->cache_planes * pccx_lower_value_bytes(l, cache);
 }
 
 /* ---- Packing ---- */
@@ -179,15 +182,15 @@ static void pack_heads(void *user, uint64_t from, uint64_t to)
 /* Adds the packed bytes of a head to the next program. */
 static void add_head_data(pccx_lowering *l, const packing *p, uint32_t head)
 {
-    uint32_t beats = pccx_lower_beats(p->shape->key_dim);
+    uint32_t beats = pccx_lower_beats(p->shape->key_dim), positions = pccx_lower_cache_positions(l, p->cache);
     uint64_t block_bytes = pccx_lower_value_bytes(l, p->cache);
     for (uint32_t row = 0; row < l->rows; row++)
         for (unsigned plane = 0; plane < l->cache_planes; plane++) {
-            uint64_t to = key_plane_addr(l, p->cache, head, plane), position = l->position + row;
+            uint64_t to = key_plane_addr(l, p->cache, head, plane), position = (l->position + row) % positions;
             const uint8_t *from = packed_key(p, head, row, plane);
             pccx_lower_add_data(l, to + 2 * position, from, 2);
             pccx_lower_add_data(l,
-                                to + (uint64_t)pccx_lower_l2_size(l->context) * PCCX_LOWER_WORD_BYTES +
+                                to + (uint64_t)pccx_lower_l2_size(positions) * PCCX_LOWER_WORD_BYTES +
                                     position * beats * PCCX_LOWER_BEAT_BYTES,
                                 from + 2, (size_t)beats * PCCX_LOWER_BEAT_BYTES);
         }
@@ -222,17 +225,24 @@ tv_status pccx_lower_append_kv(pccx_lowering *l, uint32_t cache, const tv_diag_s
 
 /* ---- Products ---- */
 
+/* Streams items [first, first + count) of a ring of `positions`; each has `bytes`, the last ones up to whole words. */
+static void stream_ring(pccx_lowering *l, uint64_t addr, uint32_t positions, pccx_lower_span span, uint64_t bytes)
+{
+    uint32_t first = span.first % positions, count = span.count < positions - first ? span.count : positions - first;
+    for (uint32_t left = span.count; left; left -= count, first = 0, count = left)
+        pccx_lower_stream(l, false, addr + first * bytes,
+                          (count * bytes + PCCX_LOWER_WORD_BYTES - 1) / PCCX_LOWER_WORD_BYTES * PCCX_LOWER_WORD_BYTES);
+}
+
 void pccx_lower_scores(pccx_lowering *l, uint32_t out, uint32_t in, pccx_lower_span span, bool find_max)
 {
-    uint32_t d = l->graph->caches.data[span.cache].key_dim, beats = pccx_lower_beats(d);
+    uint32_t d = l->graph->caches.data[span.cache].key_dim, positions = pccx_lower_cache_positions(l, span.cache);
     for (unsigned plane = 0; plane < l->cache_planes; plane++) {
         uint64_t at = key_plane_addr(l, span.cache, span.head, plane),
-                 rows = at + (uint64_t)pccx_lower_l2_size(l->context) * PCCX_LOWER_WORD_BYTES;
+                 rows = at + (uint64_t)pccx_lower_l2_size(positions) * PCCX_LOWER_WORD_BYTES;
         bool last = plane + 1 == l->cache_planes;
-        pccx_lower_stream(l, false, at + 2 * (uint64_t)span.first,
-                          (uint64_t)pccx_lower_l2_size(span.count) * PCCX_LOWER_WORD_BYTES);
-        pccx_lower_stream(l, false, rows + (uint64_t)span.first * beats * PCCX_LOWER_BEAT_BYTES,
-                          (uint64_t)span.count * beats * PCCX_LOWER_BEAT_BYTES);
+        stream_ring(l, at, positions, span, 2);
+        stream_ring(l, rows, positions, span, (uint64_t)pccx_lower_beats(d) * PCCX_LOWER_BEAT_BYTES);
         pccx_lower_gemv(l, out, in, span.count, d,
                         (plane ? PCCX_LOWER_ACCM : 0u) | (last && find_max ? PCCX_LOWER_FINDEMAX : 0u));
     }

@@ -35,10 +35,19 @@ uint64_t pccx_lower_block_bytes(const pccx_lowering *l, unsigned planes, uint32_
 
 /* ---- KV cache ---- */
 
+uint32_t pccx_lower_cache_positions(const pccx_lowering *l, uint32_t cache)
+{
+    /* a step appends up to a block, and the first and the last block may be needed in part only */
+    uint64_t window = l->graph->caches.data[cache].window,
+             ring = (window + PCCX_LOWER_BLOCK - 1) / PCCX_LOWER_BLOCK * PCCX_LOWER_BLOCK + 3 * PCCX_LOWER_BLOCK;
+    return window && ring < l->context ? (uint32_t)ring : l->context;
+}
+
 uint64_t pccx_lower_key_bytes(const pccx_lowering *l, uint32_t cache)
 {
-    return (uint64_t)pccx_lower_l2_size(l->context) * PCCX_LOWER_WORD_BYTES +
-           (uint64_t)l->context * pccx_lower_beats(l->graph->caches.data[cache].key_dim) * PCCX_LOWER_BEAT_BYTES;
+    uint32_t positions = pccx_lower_cache_positions(l, cache);
+    return (uint64_t)pccx_lower_l2_size(positions) * PCCX_LOWER_WORD_BYTES +
+           (uint64_t)positions * pccx_lower_beats(l->graph->caches.data[cache].key_dim) * PCCX_LOWER_BEAT_BYTES;
 }
 
 uint64_t pccx_lower_value_bytes(const pccx_lowering *l, uint32_t cache)

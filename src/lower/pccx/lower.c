@@ -123,6 +123,8 @@ static void load_constants(pccx_lowering *l)
     pccx_lower_load(l, l->plan.ones, l->map.ones, l->widest);
     if (l->constant_count)
         pccx_lower_load(l, l->plan.constants, l->map.words, l->constant_count * PCCX_LOWER_LANES);
+    if (l->has_packed_tables)
+        pccx_lower_load(l, l->plan.units, l->map.units, PCCX_LOWER_BEAT_WEIGHTS * PCCX_LOWER_BEAT_WEIGHTS);
     if (l->minus_length)
         pccx_lower_load(l, l->plan.minus_ones, l->map.minus_ones, l->minus_length);
     l->constants_loaded = true;

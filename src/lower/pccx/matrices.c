@@ -171,6 +171,6 @@ tv_status pccx_lower_upload_matrix(pccx_lowering *l, const tv_graph_node *n, uns
     to->bytes =
         to->rows / PCCX_LOWER_BLOCK_ROWS * pccx_lower_block_bytes(l, to->planes, PCCX_LOWER_BLOCK_ROWS, to->columns) +
         (rest ? pccx_lower_block_bytes(l, to->planes, rest, to->columns) : 0);
-    TV_TRY(pccx_lower_reserve(l, from->count * to->bytes, &to->addr, sink));
+    to->addr = pccx_lower_reserve(l, from->count * to->bytes);
     return l->timing ? TV_OK : pack_folded(l, n, input, to, sink);
 }

@@ -18,19 +18,6 @@ tv_status pccx_lower_end_program(pccx_lowering *l, unsigned op, uint64_t element
     return pccx_lower_run(l, sink);
 }
 
-static tv_status emit_gather(pccx_lowering *l, const tv_graph_node *n, const tv_diag_sink *sink)
-{
-    (void)sink;
-    const pccx_lower_constants *c = pccx_lower_constants_of(l, n);
-    bool by_token = tv_graph_value_at(l->graph, n->inputs[1])->source == TV_VALUE_TOKENS;
-    for (uint32_t r = l->row_first; r < l->row_end; r++) {
-        uint64_t row = by_token ? (uint64_t)l->tokens[r] : l->position + r;
-        pccx_lower_load(l, pccx_lower_row_addr(l, n->output, r), c->table + row * c->row_bytes,
-                        pccx_lower_columns(l, n->output));
-    }
-    return TV_OK;
-}
-
 /* ---- Products ---- */
 
 uint32_t pccx_lower_product_input(pccx_lowering *l, uint32_t value)
@@ -78,7 +65,7 @@ static tv_status emit_linear(pccx_lowering *l, const tv_graph_node *n, const tv_
 /* ---- The table ---- */
 
 pccx_lower_emitter *const pccx_lower_emitters[TV_OPS] = {
-    [TV_OP_GATHER] = emit_gather,
+    [TV_OP_GATHER] = pccx_lower_gather,
     [TV_OP_RESHAPE] = pccx_lower_reshape,
     [TV_OP_SLICE] = pccx_lower_slice,
     [TV_OP_CONCAT] = pccx_lower_concat,

@@ -328,16 +328,10 @@ static uint32_t find_tail(const tv_graph *g)
     }
 }
 
-tv_status pccx_lower_plan_graph(pccx_lowering *l, const tv_config *config, const tv_diag_sink *sink)
+tv_status pccx_lower_fit_rows(pccx_lowering *l, const tv_diag_sink *sink)
 {
     uint64_t words = pccx_lower_space_size(l->machine, "l2");
-    bool gemm = tv_backend_parameter(config, "gemm.k_max") >= GROUP; /* otherwise one row at a time, by GEMV */
-    l->group = GROUP;
-    l->tail = find_tail(l->graph);
-    TV_TRY(check_graph(l, sink));
-    TV_TRY(fold(l, sink));
-    measure_graph(l);
-    for (l->rows_max = gemm ? ROWS_MAX : 1; l->rows_max > 0; l->rows_max /= 2) {
+    for (l->rows_max = l->has_gemm ? ROWS_MAX : 1; l->rows_max > 0; l->rows_max /= 2) {
         if (pccx_lower_plan_rows(l, l->rows_max) != TV_OK)
             return tv_fail_memory(sink);
         if (l->plan.words <= words)
@@ -347,4 +341,15 @@ tv_status pccx_lower_plan_graph(pccx_lowering *l, const tv_config *config, const
                    "make l2.words larger with -D, or the context smaller",
                    "the model's activations need %llu words of L2, which has %llu", (unsigned long long)l->plan.words,
                    (unsigned long long)words);
+}
+
+tv_status pccx_lower_plan_graph(pccx_lowering *l, const tv_config *config, const tv_diag_sink *sink)
+{
+    l->has_gemm = tv_backend_parameter(config, "gemm.k_max") >= GROUP; /* otherwise one row at a time, by GEMV */
+    l->group = GROUP;
+    l->tail = find_tail(l->graph);
+    TV_TRY(check_graph(l, sink));
+    TV_TRY(fold(l, sink));
+    measure_graph(l);
+    return pccx_lower_fit_rows(l, sink);
 }

@@ -95,9 +95,11 @@ typedef struct pccx_lower_value {
 /* L2 for steps of up to `rows` tokens. */
 typedef struct pccx_lower_plan {
     uint32_t rows;
+    bool packed_tables;
     pccx_lower_value *values;              /* of each value of the graph */
     uint32_t (*scratch)[PCCX_SCRATCH_MAX]; /* of each node: addresses */
     uint32_t ones, constants;              /* addresses: ones; constant words */
+    uint32_t units;                        /* address: with packed tables, rows of the identity */
     uint32_t minus_ones, work;             /* addresses: minus ones; work buffers, each a scalar and a piece */
     uint64_t words;                        /* used */
 } pccx_lower_plan;
@@ -107,6 +109,7 @@ typedef struct pccx_lower_fold {
     bool gains;   /* Norm: its gains are part of the weights that read it */
     bool on_host; /* the host computes the node */
     bool precise; /* Linear: two planes of weights at least */
+    bool packed;  /* Gather: INT4 */
     float factor; /* of the output: Linear: of its weights; Norm: of its gains; Attention: what is left of its scale */
 } pccx_lower_fold;
 
@@ -125,6 +128,7 @@ typedef struct pccx_lower_constants {
 typedef struct pccx_lower_host_map {
     uint64_t end;
     uint64_t identity, rotation; /* 32 rows of one beat: the identity; the rotation of neighbours by 90 degrees */
+    uint64_t units;              /* rows of the identity as activations, with packed tables */
     uint64_t zeros;              /* PCCX_LOWER_LANES rows of one beat */
     uint64_t ones, minus_ones;   /* row scales */
     uint64_t cuts;               /* [PCCX_LOWER_BLOCK][PCCX_LOWER_BLOCK]: row i has i zeros, then ones */
@@ -175,6 +179,7 @@ typedef struct pccx_lowering {
     bool keep_values;
     float **kept_values; /* graph values that pass through host memory (the inputs of norms), or NULL */
     bool allow_host_ops;
+    bool has_packed_tables, has_gemm;
     struct tv_host_node **host_nodes;                  /* of each node, or NULL */
     tv_host_op host_ops[PCCX_LOWER_HOST_OPS + TV_OPS]; /* the first ones by pccx_lower_host_op */
     unsigned host_op_count, host_op_of[TV_OPS];
@@ -287,6 +292,9 @@ tv_status pccx_lower_plan_graph(pccx_lowering *l, const tv_config *config, const
 float pccx_lower_common_value(pccx_lower_common which);
 unsigned pccx_lower_node_scalars(const pccx_lowering *l, const tv_graph_node *n, float out[PCCX_SCALARS_MAX]);
 
+/* Chooses rows_max, and allocates L2. TV_ERR_INPUT: even one row does not fit. */
+tv_status pccx_lower_fit_rows(pccx_lowering *l, const tv_diag_sink *sink);
+
 /* ---- allocate.c ---- */
 
 /* Allocates L2 for steps of `rows` tokens. TV_ERR_MEMORY; nothing is reported. */
@@ -305,6 +313,9 @@ uint64_t pccx_lower_space_size(const tv_machine *machine, const char *name); /* 
 uint64_t pccx_lower_plane_bytes(uint32_t rows, uint32_t columns);
 uint64_t pccx_lower_group_bytes(unsigned planes, uint32_t rows, uint32_t columns);
 uint64_t pccx_lower_block_bytes(const pccx_lowering *l, unsigned planes, uint32_t rows, uint32_t columns);
+
+/* Positions that a cache has room for. Where its readers see a window only, it is a ring of whole blocks. */
+uint32_t pccx_lower_cache_positions(const pccx_lowering *l, uint32_t cache);
 
 /* Of a cache: keys of one head, one plane; one block of values of one head, one plane. */
 uint64_t pccx_lower_key_bytes(const pccx_lowering *l, uint32_t cache);
@@ -428,10 +439,16 @@ tv_status pccx_lower_upload_matrix(pccx_lowering *l, const tv_graph_node *n, uns
 float pccx_lower_weight_factor(const pccx_lowering *l, const tv_graph_node *n);
 float pccx_lower_norm_factor(const pccx_lowering *l, const tv_graph_node *norm);
 
+/* ---- tables.c ---- */
+
+pccx_lower_emitter pccx_lower_gather;
+uint64_t pccx_lower_table_row_bytes(const pccx_lowering *l, uint32_t columns, bool packed);
+tv_status pccx_lower_upload_table(pccx_lowering *l, uint32_t node, const tv_diag_sink *sink);
+
 /* ---- upload.c ---- */
 
-/* Reserves host memory; TV_ERR_INPUT: there is not as much. */
-tv_status pccx_lower_reserve(pccx_lowering *l, uint64_t bytes, uint64_t *addr, const tv_diag_sink *sink);
+/* Reserves host memory; returns its address. */
+uint64_t pccx_lower_reserve(pccx_lowering *l, uint64_t bytes);
 
 /* Reads a row of constants, multiplied by a factor, to out[columns]. */
 tv_status pccx_lower_read_row(const tv_matrix *from, uint32_t row, float factor, float *out, const tv_diag_sink *sink);

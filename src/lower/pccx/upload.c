@@ -10,17 +10,11 @@
 #include "num/float.h"
 #include "num/func.h"
 
-tv_status pccx_lower_reserve(pccx_lowering *l, uint64_t bytes, uint64_t *addr, const tv_diag_sink *sink)
+uint64_t pccx_lower_reserve(pccx_lowering *l, uint64_t bytes)
 {
-    uint64_t size = pccx_lower_space_size(l->machine, "host");
-    *addr = l->map.end;
+    uint64_t addr = l->map.end;
     l->map.end += (bytes + 63) / 64 * 64;
-    if (l->map.end > size)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION),
-                       "make host.bytes larger with -D, or the context smaller",
-                       "the model and its KV cache need %" PRIu64 " bytes of host memory; host.bytes = %" PRIu64,
-                       l->map.end, size);
-    return TV_OK;
+    return addr;
 }
 
 tv_status pccx_lower_read_row(const tv_matrix *from, uint32_t row, float factor, float *out, const tv_diag_sink *sink)
@@ -40,7 +34,7 @@ static void store_bf16(uint8_t *to, float x) { tv_store_le(to, tv_bf16_flushed_f
 static tv_status upload_bf16(pccx_lowering *l, const float *values, uint64_t n, uint64_t *addr,
                              const tv_diag_sink *sink)
 {
-    TV_TRY(pccx_lower_reserve(l, n * 2, addr, sink));
+    *addr = pccx_lower_reserve(l, n * 2);
     if (l->timing)
         return TV_OK;
     uint8_t *bytes = malloc(n * 2);
@@ -113,36 +107,6 @@ static tv_status upload_norm(pccx_lowering *l, const tv_graph_node *n, pccx_lowe
 
 /* ---- Tables ---- */
 
-static tv_status write_table(pccx_lowering *l, const tv_matrix *from, const pccx_lower_constants *c,
-                             const tv_diag_sink *sink)
-{
-    float *row = malloc(from->columns * sizeof *row);
-    uint8_t *bytes = calloc(1, c->row_bytes);
-    tv_status status = row && bytes ? TV_OK : tv_fail_memory(sink);
-    for (uint32_t r = 0; r < from->rows && status == TV_OK; r++) {
-        if (tv_matrix_row_f32(from, r, row) != TV_OK)
-            status = tv_matrix_fail(from, sink);
-        for (uint32_t i = 0; i < from->columns && status == TV_OK; i++)
-            store_bf16(bytes + 2 * i, row[i]);
-        if (status == TV_OK)
-            status = tv_machine_write(l->machine, "host", c->table + r * c->row_bytes, bytes, c->row_bytes, sink);
-    }
-    free(row);
-    free(bytes);
-    tv_matrix_drop(from);
-    return status;
-}
-
-/* The rows of a Gather. */
-static tv_status upload_table(pccx_lowering *l, const tv_graph_node *n, pccx_lower_constants *c,
-                              const tv_diag_sink *sink)
-{
-    const tv_matrix *from = tv_graph_matrix(l->graph, n->inputs[0]);
-    c->row_bytes = (uint64_t)pccx_lower_l2_size(from->columns) * PCCX_LOWER_WORD_BYTES;
-    TV_TRY(pccx_lower_reserve(l, from->rows * c->row_bytes, &c->table, sink));
-    return l->timing ? TV_OK : write_table(l, from, c, sink);
-}
-
 /* rope(x, y) = (x, y) * cos a + (-y, x) * sin a: `rotation` makes the second vector. */
 static tv_status upload_rotations(pccx_lowering *l, const tv_diag_sink *sink)
 {
@@ -153,9 +117,11 @@ static tv_status upload_rotations(pccx_lowering *l, const tv_diag_sink *sink)
         identity[r * PCCX_LOWER_BEAT_BYTES + r / 2] = (uint8_t)(1 << (r % 2 * 4));
         rotation[r * PCCX_LOWER_BEAT_BYTES + other / 2] = (uint8_t)(weight << (other % 2 * 4));
     }
-    TV_TRY(pccx_lower_reserve(l, sizeof identity, &l->map.identity, sink));
-    TV_TRY(pccx_lower_reserve(l, sizeof rotation, &l->map.rotation, sink));
-    TV_TRY(pccx_lower_reserve(l, PCCX_LOWER_LANES * PCCX_LOWER_BEAT_BYTES, &l->map.zeros, sink)); /* as memory is */
+    l->map.identity = pccx_lower_reserve(l, sizeof identity);
+    l->map.rotation = pccx_lower_reserve(l, sizeof rotation);
+    l->map.zeros = pccx_lower_reserve(l, PCCX_LOWER_LANES * PCCX_LOWER_BEAT_BYTES); /* as memory is */
+    if (l->timing)
+        return TV_OK;
     TV_TRY(tv_machine_write(l->machine, "host", l->map.identity, identity, sizeof identity, sink));
     return tv_machine_write(l->machine, "host", l->map.rotation, rotation, sizeof rotation, sink);
 }
@@ -233,6 +199,15 @@ static tv_status upload_words(pccx_lowering *l, const tv_diag_sink *sink)
     return status;
 }
 
+/* Rows of the identity, as activations. */
+static tv_status upload_units(pccx_lowering *l, const tv_diag_sink *sink)
+{
+    float units[PCCX_LOWER_BEAT_WEIGHTS * PCCX_LOWER_BEAT_WEIGHTS] = {0};
+    for (unsigned i = 0; i < PCCX_LOWER_BEAT_WEIGHTS; i++)
+        units[i * (PCCX_LOWER_BEAT_WEIGHTS + 1)] = 1;
+    return upload_bf16(l, units, TV_COUNTOF(units), &l->map.units, sink);
+}
+
 static tv_status upload_cuts(pccx_lowering *l, const tv_diag_sink *sink)
 {
     float cuts[PCCX_LOWER_BLOCK * PCCX_LOWER_BLOCK];
@@ -250,7 +225,7 @@ static tv_status upload_node(pccx_lowering *l, uint32_t node, const tv_diag_sink
     uint32_t columns = tv_graph_columns(l->graph, n->output);
     switch (n->op) {
     case TV_OP_GATHER:
-        return upload_table(l, n, c, sink);
+        return pccx_lower_upload_table(l, node, sink);
     case TV_OP_NORM:
         return upload_norm(l, n, c, sink);
     case TV_OP_ROTARY_EMBEDDING:
@@ -276,19 +251,20 @@ static tv_status upload_node(pccx_lowering *l, uint32_t node, const tv_diag_sink
     }
 }
 
-static tv_status reserve_caches(pccx_lowering *l, uint64_t *widest, const tv_diag_sink *sink)
+/* Returns the elements of the widest row of keys or values. */
+static uint64_t reserve_caches(pccx_lowering *l)
 {
-    uint64_t blocks = (l->context + PCCX_LOWER_BLOCK - 1) / PCCX_LOWER_BLOCK;
-    *widest = 0;
+    uint64_t widest = 0;
     for (uint32_t i = 0; i < l->graph->caches.count; i++) {
         const tv_graph_cache *c = &l->graph->caches.data[i];
         uint64_t heads = (uint64_t)c->heads * l->cache_planes,
+                 blocks = (pccx_lower_cache_positions(l, i) + PCCX_LOWER_BLOCK - 1) / PCCX_LOWER_BLOCK,
                  row = (uint64_t)c->heads * (c->key_dim > c->value_dim ? c->key_dim : c->value_dim);
-        *widest = row > *widest ? row : *widest;
-        TV_TRY(pccx_lower_reserve(l, heads * pccx_lower_key_bytes(l, i), &l->map.keys[i], sink));
-        TV_TRY(pccx_lower_reserve(l, heads * blocks * pccx_lower_value_bytes(l, i), &l->map.values[i], sink));
+        widest = row > widest ? row : widest;
+        l->map.keys[i] = pccx_lower_reserve(l, heads * pccx_lower_key_bytes(l, i));
+        l->map.values[i] = pccx_lower_reserve(l, heads * blocks * pccx_lower_value_bytes(l, i));
     }
-    return TV_OK;
+    return widest;
 }
 
 /* Bytes that a row of the nodes on the host needs at the maximum. */
@@ -302,18 +278,18 @@ static uint64_t host_node_bytes(const pccx_lowering *l)
     return max;
 }
 
-static tv_status reserve_session(pccx_lowering *l, const tv_diag_sink *sink)
+static void reserve_session(pccx_lowering *l)
 {
     pccx_lower_host_map *m = &l->map;
-    uint64_t rows = l->rows_max, wide = pccx_lower_padded(tv_graph_vocabulary(l->graph)), vector = rows * l->widest, kv;
-    TV_TRY(reserve_caches(l, &kv, sink));
-    TV_TRY(pccx_lower_reserve(l, 2 * (vector > wide ? vector : wide), &m->vector, sink)); /* a row of logits, too */
-    TV_TRY(pccx_lower_reserve(l, 2 * vector, &m->vector2, sink));
-    TV_TRY(pccx_lower_reserve(l, rows * l->experts_used * PCCX_LOWER_WORD_BYTES, &m->expert_weights, sink));
-    TV_TRY(pccx_lower_reserve(l, rows * host_node_bytes(l), &m->host_nodes, sink));
-    TV_TRY(pccx_lower_reserve(l, 2 * rows * kv, &m->key, sink));
-    TV_TRY(pccx_lower_reserve(l, 2 * rows * kv, &m->value, sink));
-    return pccx_lower_reserve(l, 2 * rows * wide, &m->logits, sink);
+    uint64_t rows = l->rows_max, wide = pccx_lower_padded(tv_graph_vocabulary(l->graph)), vector = rows * l->widest,
+             kv = reserve_caches(l);
+    m->vector = pccx_lower_reserve(l, 2 * (vector > wide ? vector : wide)); /* a row of logits, too */
+    m->vector2 = pccx_lower_reserve(l, 2 * vector);
+    m->expert_weights = pccx_lower_reserve(l, rows * l->experts_used * PCCX_LOWER_WORD_BYTES);
+    m->host_nodes = pccx_lower_reserve(l, rows * host_node_bytes(l));
+    m->key = pccx_lower_reserve(l, 2 * rows * kv);
+    m->value = pccx_lower_reserve(l, 2 * rows * kv);
+    m->logits = pccx_lower_reserve(l, 2 * rows * wide);
 }
 
 /* Allocates and, unless for timing, writes everything in host memory. */
@@ -330,15 +306,57 @@ static tv_status upload_graph(pccx_lowering *l, const tv_llm_progress *progress,
     TV_TRY(upload_filled(l, -1, &l->map.minus_ones, sink));
     TV_TRY(upload_cuts(l, sink));
     TV_TRY(upload_words(l, sink));
+    if (l->has_packed_tables)
+        TV_TRY(upload_units(l, sink));
     l->map.model_end = l->map.end;
-    return reserve_session(l, sink);
+    reserve_session(l);
+    return TV_OK;
+}
+
+/* The table whose packing saves the most bytes, or TV_NO_VALUE. */
+static uint32_t find_table_to_pack(const pccx_lowering *l)
+{
+    uint64_t best = 0;
+    uint32_t node = TV_NO_VALUE;
+    for (uint32_t i = 0; i < l->graph->nodes.count; i++) {
+        const tv_graph_node *n = tv_graph_node_at(l->graph, i);
+        if (n->op != TV_OP_GATHER || l->folds[i].packed)
+            continue;
+        const tv_matrix *m = tv_graph_matrix(l->graph, n->inputs[0]);
+        uint64_t rows = m->rows, whole = rows * pccx_lower_table_row_bytes(l, m->columns, false),
+                 packed = rows * pccx_lower_table_row_bytes(l, m->columns, true);
+        if (whole > packed && whole - packed > best) {
+            best = whole - packed;
+            node = i;
+        }
+    }
+    return node;
+}
+
+/* Allocates only, so that a model that does not fit is rejected at once. Packs tables until it fits. */
+static tv_status allocate_graph(pccx_lowering *l, const tv_diag_sink *sink)
+{
+    uint64_t size = pccx_lower_space_size(l->machine, "host");
+    TV_TRY(upload_graph(l, &(tv_llm_progress){0}, sink));
+    while (l->map.end > size) {
+        uint32_t node = find_table_to_pack(l);
+        if (node == TV_NO_VALUE)
+            return tv_fail(sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION),
+                           "make host.bytes larger with -D, or the context smaller",
+                           "the model and its KV cache need %" PRIu64 " bytes of host memory; host.bytes = %" PRIu64,
+                           l->map.end, size);
+        l->folds[node].packed = l->has_packed_tables = true;
+        TV_TRY(pccx_lower_fit_rows(l, sink));
+        TV_TRY(upload_graph(l, &(tv_llm_progress){0}, sink));
+    }
+    return TV_OK;
 }
 
 tv_status pccx_lower_upload(pccx_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink)
 {
     const bool timing = l->timing;
-    l->timing = true; /* first allocates only, so that a model that does not fit is rejected at once */
-    tv_status status = upload_graph(l, &(tv_llm_progress){0}, sink);
+    l->timing = true;
+    tv_status status = allocate_graph(l, sink);
     l->timing = timing;
     return status == TV_OK && !timing ? upload_graph(l, progress, sink) : status;
 }
