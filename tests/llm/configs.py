@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The config.json files of published models: their keys are understood, and their parameters are as many as published.
+"""The config.json files of published models: their keys are understood, and their parameters are as many as published; one is timed.
 
     configs.py TRIVET
 
@@ -168,6 +168,10 @@ def main():
             expect(f"{keys} is rejected", done.returncode == 2 and all(text in done.stderr for text in texts), done.stderr)
         for keys, layers in WINDOWS:
             expect(f"{keys}: layers {layers} see a window", windows(folder, keys) == layers, windows(folder, keys))
+        done = run(folder, MODELS["gemma-3n-E4B"][2], "-t", "pccx", "-c", "pccx-kv260", "--timing-only", "--prompt-tokens", "2", "-n", "1", "--json")
+        read = json.loads(done.stdout)["result"]["targets"][0]["read_bytes"] if done.returncode == 0 else 0
+        expect("gemma-3n-E4B fits the KV260 and reads 4.5 billion weights of 4.25 bits a token", 2.38e9 < read < 2.5e9,
+               done.stderr or read)
         graph = run(folder, SMALL | dict(rope_parameters={FULL: dict(rope_theta=5e5, rope_type="linear", factor=4), LOCAL: dict(rope_theta=7e3)}),
                     "--dump-graph").stdout
         expect("rope_parameters of a kind of layers are read", "theta=500000" in graph and "frequency_scale=0.25" in graph, graph)

@@ -24,6 +24,7 @@ def write_models(folder):
     write("letters.gguf")
     write("large.gguf", values=[("blk.0.attn_q.weight", 0, 1e5)])
     write("nan.gguf", values=[("blk.0.attn_q.weight", 0, float("nan"))])
+    write("overflow.gguf", values=[("blk.0.attn_q.weight", 0, 1e37), ("blk.0.attn_norm.weight", 0, 100.0)])
     write("sinks.gguf", tensors=["blk.0.attn_sinks.weight"])
     write("part.gguf", keys=[("split.count", count(3)), ("split.no", count(0)), ("split.tensors.count", count(30))])
     write("uneven.gguf", keys=[("tokenizer.ggml.scores", reals(0, 1))])

@@ -319,12 +319,104 @@ static void nodes_of_the_host_are_listed(void **unused)
     }
 }
 
+/* ---- Host memory ---- */
+
+/* A table of 2,048 rows of 300 columns: 1.2 MB as BF16, 0.6 MB in one plane of INT4. A row has 16 beats; its elements
+ * are multiples of 1/8, of which each beat has -1, so that packing changes none of them. */
+enum { TABLE_ROWS = 2048, TABLE_COLUMNS = 300 };
+
+static tv_graph *build_table_graph(float *values, float *selection)
+{
+    tv_graph_builder b;
+    tv_graph *graph = NULL;
+    for (uint32_t row = 0; row < TABLE_ROWS; row++)
+        for (uint32_t i = 0; i < TABLE_COLUMNS; i++)
+            values[row * TABLE_COLUMNS + i] = i / 16 == row % 18 ? -1 : (float)((row * 5 + i * 3) % 16) / 8 - 1;
+    for (uint32_t i = 0; i < 32; i++)
+        selection[i * TABLE_COLUMNS + i * 9] = 1;
+    tv_graph_begin(&b, 1, TOKENS, &sink);
+    uint32_t words = tv_graph_tokens(&b), w = constant(&b, "table", values, TABLE_ROWS, TABLE_COLUMNS);
+    uint32_t x = tv_graph_add2(&b, TV_OP_GATHER, "x", w, words);
+    b.block = 0;
+    uint32_t y = tv_graph_add2(&b, TV_OP_ADD, "y", x, x);
+    tv_graph_end_layer(&b, y);
+    b.block = TV_BLOCK_OUTPUT;
+    uint32_t logits =
+        tv_graph_add2(&b, TV_OP_GEMM, "logits", y, constant(&b, "selection", selection, 32, TABLE_COLUMNS));
+    assert_int_equal(tv_graph_finish(&b, logits, &graph), TV_OK);
+    assert_int_equal(tv_graph_fuse(graph, &sink), TV_OK);
+    return graph;
+}
+
+/* The logits of a session on a machine of so much host memory. */
+static void run_with_memory(const tv_graph *graph, const char *bytes, unsigned weight_bits, float *logits)
+{
+    static const int32_t rows[TOKENS] = {3, 2047, 1024, 0, 77, 1500};
+    tv_config *config = NULL;
+    void *state;
+    assert_int_equal(tv_config_new("pccx", &sink, &config), TV_OK);
+    assert_int_equal(tv_config_set(config, "host.bytes", bytes, &sink), TV_OK);
+    tv_backend_options options = {.config = config, .context = TOKENS, .threads = 1, .weight_bits = weight_bits};
+    assert_int_equal(tv_backend_pccx.create(graph, &options, &sink, &state), TV_OK);
+    assert_int_equal(tv_backend_pccx.step(state, rows, TOKENS, 0, false, logits, &sink), TV_OK);
+    tv_backend_pccx.destroy(state);
+    tv_config_free(config);
+}
+
+static void tables_are_packed_where_memory_is_short(void **state)
+{
+    (void)state;
+    float *values = calloc(TABLE_ROWS * TABLE_COLUMNS, sizeof *values),
+          *selection = calloc(32 * TABLE_COLUMNS, sizeof *selection);
+    tv_graph *graph = build_table_graph(values, selection);
+    for (unsigned bits = 4; bits <= 8; bits += 4) {
+        float whole[TOKENS * 32], packed[TOKENS * 32];
+        run_with_memory(graph, "4Mi", bits, whole);
+        run_with_memory(graph, bits == 4 ? "700Ki" : "1220Ki", bits, packed);
+        assert_memory_equal(whole, packed, sizeof whole);
+    }
+    tv_graph_free(graph);
+    free(values);
+    free(selection);
+}
+
+/* The gain of a norm is a factor of the weights after it. */
+static void products_of_gains_and_weights_must_be_finite(void **unused)
+{
+    static float large[COLUMNS], weights[COLUMNS * COLUMNS];
+    tv_graph_builder b;
+    tv_graph *graph = NULL;
+    void *state = NULL;
+    (void)unused;
+    large[5] = 100;
+    weights[3 * COLUMNS + 5] = -1e37f;
+    tv_graph_begin(&b, 1, TOKENS, &sink);
+    uint32_t words = tv_graph_tokens(&b),
+             x = tv_graph_add2(&b, TV_OP_GATHER, "x", constant(&b, "table", table, WORDS, COLUMNS), words);
+    b.block = 0;
+    x = tv_graph_add(&b, TV_OP_RMS_NORMALIZATION, "xn", (uint32_t[]){x, constant(&b, "gains", large, 1, COLUMNS)}, 2,
+                     &(tv_graph_attrs){.epsilon = 1e-5f});
+    x = tv_graph_add2(&b, TV_OP_GEMM, "y", x, constant(&b, "weights", weights, COLUMNS, COLUMNS));
+    tv_graph_end_layer(&b, x);
+    b.block = TV_BLOCK_OUTPUT;
+    x = tv_graph_add2(&b, TV_OP_GEMM, "logits", x, constant(&b, "output", table, WORDS, COLUMNS));
+    assert_int_equal(tv_graph_finish(&b, x, &graph), TV_OK);
+    assert_int_equal(tv_graph_fuse(graph, &sink), TV_OK);
+    assert_int_equal(open_backend(&tv_backend_pccx, graph, false, TV_MODE_FULL, &state), TV_ERR_INPUT);
+    assert_string_equal(logged.at[0].code, "TV-L045");
+    assert_non_null(strstr(logged.at[0].message, "'weights', row 3"));
+    sink = unit_sink(&logged);
+    tv_graph_free(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_operator_computes_what_the_host_computes),
         cmocka_unit_test(nodes_of_the_host_are_rejected_unless_allowed),
         cmocka_unit_test(nodes_of_the_host_are_listed),
+        cmocka_unit_test(tables_are_packed_where_memory_is_short),
+        cmocka_unit_test(products_of_gains_and_weights_must_be_finite),
     };
     sink = unit_sink(&logged);
     fill(table, TV_COUNTOF(table), 1);

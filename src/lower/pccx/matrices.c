@@ -5,7 +5,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "kernels/quantize.h"
 #include "lower/pccx/state.h"
+#include "num/float.h"
 
 /* Rows of a matrix that are packed at once: the image of these rows is the only copy besides the machine's memory. */
 enum { ROWS_PER_TASK = 4096 };
@@ -38,20 +40,31 @@ static void quantize_row(const upload *p, float *values, uint8_t *block, uint32_
     }
 }
 
+/* Decodes row `row` of the image and multiplies it. False: a product is not finite, or a weight is not (*status). */
+static bool read_scaled_row(const upload *p, uint64_t row, float *values, tv_status *status)
+{
+    bool finite;
+    *status = tv_matrix_row_f32(p->from, (uint64_t)p->matrix * p->from->rows + p->first + row, values);
+    if (*status != TV_OK)
+        return false;
+    for (uint32_t i = 0; i < p->from->columns; i++)
+        values[i] *= p->factor * (p->gains ? p->gains[i] : 1);
+    return tv_absmax(values, p->from->columns, &finite) <= tv_bf16_to_f32(TV_BF16_MAX) && finite;
+}
+
 static void pack_rows(void *user, uint64_t from, uint64_t to)
 {
     upload *p = user;
     uint32_t columns = p->to->columns;
+    tv_status status;
     float *values =
         calloc((size_t)pccx_lower_beats(columns) * PCCX_LOWER_BEAT_WEIGHTS, sizeof *values); /* padding stays 0 */
     uint64_t r = from;
     for (; r < to && values; r++) {
         if (p->first + r >= p->from->rows)
             memset(values, 0, columns * sizeof *values);
-        else if (tv_matrix_row_f32(p->from, (uint64_t)p->matrix * p->from->rows + p->first + r, values) != TV_OK)
+        else if (!read_scaled_row(p, r, values, &status))
             break;
-        for (uint32_t i = 0; i < p->from->columns; i++)
-            values[i] *= p->factor * (p->gains ? p->gains[i] : 1);
         quantize_row(p, values, p->image, p->rows, (uint32_t)r);
     }
     if (r < to)
@@ -106,6 +119,20 @@ static tv_status write_packed(const upload *p, uint64_t addr, uint32_t first, ui
     return TV_OK;
 }
 
+/* Reports the first row of the image that overflows, or what tv_matrix_fail finds. */
+static tv_status fail_packing(const upload *p, const tv_diag_sink *sink)
+{
+    tv_status status = TV_OK;
+    uint64_t row = 0;
+    float *values = malloc(p->from->columns * sizeof *values);
+    while (values && row < p->rows && p->first + row < p->from->rows && read_scaled_row(p, row, values, &status))
+        row++;
+    free(values);
+    if (values && status == TV_OK && row < p->rows && p->first + row < p->from->rows)
+        return pccx_lower_fail_overflow(p->from, (uint64_t)p->matrix * p->from->rows + p->first + row, sink);
+    return tv_matrix_fail(p->from, sink);
+}
+
 /* Writes one matrix of a stack, to `addr`. */
 static tv_status pack_matrix(upload *p, uint64_t addr, const tv_diag_sink *sink)
 {
@@ -118,7 +145,7 @@ static tv_status pack_matrix(upload *p, uint64_t addr, const tv_diag_sink *sink)
                  rest = to->rows - first;
         p->rows = to->rows - p->first < ROWS_PER_TASK ? to->rows - p->first : ROWS_PER_TASK;
         tv_pool_run(p->l->pool, p->rows, pack_rows, p);
-        status = p->failed ? tv_matrix_fail(p->from, sink)
+        status = p->failed ? fail_packing(p, sink)
                            : write_packed(p, addr + block * whole_block, first,
                                           rest < PCCX_LOWER_BLOCK_ROWS ? rest : PCCX_LOWER_BLOCK_ROWS, sink);
     }

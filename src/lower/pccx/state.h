@@ -450,6 +450,9 @@ tv_status pccx_lower_upload_table(pccx_lowering *l, uint32_t node, const tv_diag
 /* Reserves host memory; returns its address. */
 uint64_t pccx_lower_reserve(pccx_lowering *l, uint64_t bytes);
 
+/* Reports that a value of a row of constants exceeds the range of BF16 (TV_ERR_INPUT, TV-L045). */
+tv_status pccx_lower_fail_overflow(const tv_matrix *from, uint64_t row, const tv_diag_sink *sink);
+
 /* Reads a row of constants, multiplied by a factor, to out[columns]. */
 tv_status pccx_lower_read_row(const tv_matrix *from, uint32_t row, float factor, float *out, const tv_diag_sink *sink);
 

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "graph/codes.h"
 #include "lower/pccx/state.h"
 #include "num/float.h"
 #include "num/func.h"
@@ -15,6 +16,15 @@ uint64_t pccx_lower_reserve(pccx_lowering *l, uint64_t bytes)
     uint64_t addr = l->map.end;
     l->map.end += (bytes + 63) / 64 * 64;
     return addr;
+}
+
+tv_status pccx_lower_fail_overflow(const tv_matrix *from, uint64_t row, const tv_diag_sink *sink)
+{
+    return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(WEIGHT_OVERFLOW), "correct the weights, or the gains of the norm",
+                   "tensor '%s', row %" PRIu64
+                   ": a value times the factors that the lowering makes part of it exceeds the "
+                   "range of BF16",
+                   from->name, from->first + row);
 }
 
 tv_status pccx_lower_read_row(const tv_matrix *from, uint32_t row, float factor, float *out, const tv_diag_sink *sink)
@@ -57,6 +67,9 @@ static tv_status read_repeated(const pccx_lowering *l, uint32_t value, uint32_t 
         TV_TRY(pccx_lower_read_row(from, r, factor == 0 ? 1 : factor, row + (size_t)r * from->columns, sink));
     for (uint32_t i = 0; i < length && factor == 0; i++)
         row[i] = 1 / row[i];
+    for (uint32_t i = 0; i < length; i++)
+        if (!(fabsf(row[i]) <= tv_bf16_to_f32(TV_BF16_MAX)))
+            return pccx_lower_fail_overflow(from, i / from->columns, sink);
     for (uint32_t i = length; i < columns; i++)
         row[i] = row[i - length];
     return TV_OK;
