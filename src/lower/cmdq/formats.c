@@ -84,6 +84,10 @@ static void require_rows(const cmdq_lowering *l, const tv_graph_node *n, cmdq_lo
         require_tile(uses, n->inputs[0], columns);
         require_tile(uses, n->output, 1);
         break;
+    case TV_OP_TRANSPOSE:
+        require_tile(uses, n->inputs[0], (uint64_t)columns * tv_graph_columns(l->graph, n->output));
+        require_tile(uses, n->output, (uint64_t)columns * tv_graph_columns(l->graph, n->output));
+        break;
     case TV_OP_SLICE:
         require_divisor(uses, n->inputs[0], columns);
         require_divisor(uses, n->inputs[0], n->attrs.start);

@@ -101,6 +101,19 @@ static void emit_concat(cmdq_lowering *l, const tv_graph_node *n)
     }
 }
 
+/* Each matrix of each token. */
+static void emit_transpose(cmdq_lowering *l, const tv_graph_node *n)
+{
+    uint64_t rows = tv_graph_columns(l->graph, n->output), columns = tv_graph_columns(l->graph, n->inputs[0]),
+             matrices = cmdq_lower_rows(l, n->output) * tv_graph_elements(l->graph, n->output) / (rows * columns);
+    cmdq_lower_operand in = cmdq_lower_input(l, n, 0, 0), out = cmdq_lower_value(l, n->output, 0);
+    for (uint64_t i = 0; i < matrices; i++) {
+        cmdq_lower_begin_vector(l, CMDQ_VE_TRANSPOSE_TILE, cmdq_lower_skip(in, i * rows * columns),
+                                cmdq_lower_skip(out, i * rows * columns), rows, columns);
+        cmdq_lower_finish_entry(l);
+    }
+}
+
 /* One token: a[m][k] * b[k][n] of each matrix. */
 static void emit_matmul(cmdq_lowering *l, const tv_graph_node *n)
 {
@@ -125,6 +138,7 @@ cmdq_lower_emitter *const cmdq_lower_emitters[TV_OPS] = {
     [TV_OP_RESHAPE] = emit_reshape,
     [TV_OP_SLICE] = emit_slice,
     [TV_OP_CONCAT] = emit_concat,
+    [TV_OP_TRANSPOSE] = emit_transpose,
     [TV_OP_MATMUL] = emit_matmul,
     [TV_OP_ADD] = cmdq_lower_emit_pointwise,
     [TV_OP_SUB] = cmdq_lower_emit_pointwise,
