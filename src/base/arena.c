@@ -10,7 +10,7 @@ struct tv_arena_block {
     alignas(max_align_t) unsigned char bytes[];
 };
 
-enum { FIRST_BLOCK = 4096, MAX_BLOCK = 1 << 20 };
+enum { FIRST_BLOCK = 4096, MAX_BLOCK = 1 << 20, MAX_KEPT = 1 << 26 };
 
 static void free_blocks(struct tv_arena_block *block)
 {
@@ -29,6 +29,8 @@ void tv_arena_fini(tv_arena *arena)
 
 void tv_arena_reuse(tv_arena *to, tv_arena *from)
 {
+    if (from->size > MAX_KEPT)
+        tv_arena_fini(from);
     if (from->blocks) {
         free_blocks(from->blocks->next);
         from->blocks->next = NULL;

@@ -14,7 +14,7 @@ typedef struct tv_arena {
 void tv_arena_fini(tv_arena *arena);
 
 /* Frees everything allocated from `from` and moves its newest block to `to`, which is empty, so that a job of similar
- * size needs no new block. `from` is empty afterwards. */
+ * size needs no new block; a block of more than 64 MiB is freed, too. `from` is empty afterwards. */
 void tv_arena_reuse(tv_arena *to, tv_arena *from);
 
 /* Allocates `size` zeroed bytes, aligned for any type, valid until tv_arena_fini or tv_arena_reuse. NULL: out of

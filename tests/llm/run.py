@@ -77,6 +77,9 @@ def emitted_programs_reproduce_the_session(folder):
     for target in MACHINES:
         out = os.path.join(folder, target)
         session = as_json("llm", MODEL, "-t", target, *PROMPT, "-n", "3", "--emit", out)["targets"][0]
+        plain = as_json("llm", MODEL, "-t", target, *PROMPT, "-n", "3")["targets"][0]  # OpenNPU's programs run in segments
+        for key in ("text", "prompt_cycles", "cycles", "read_bytes", "written_bytes", "bound_by"):
+            expect(f"{target}: --emit does not change {key}", session.get(key) == plain.get(key), f"{session} {plain}")
         steps = sorted(glob.glob(os.path.join(out, "step_*")))
         again = as_json("run", *steps)
         expect(f"{target}: emitted programs take the cycles of the session",

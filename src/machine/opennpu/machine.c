@@ -462,7 +462,9 @@ static void write_space(void *state, unsigned space, uint64_t byte, const void *
     opennpu_machine *m = state;
     const uint8_t *in = data;
     opennpu_flush_accumulators(m);
-    if (is_contiguous(space))
+    if (space == SPACE_MEM)
+        tv_memory_write(&m->memory, byte, in, bytes);
+    else if (is_contiguous(space))
         memcpy(space_byte(m, space, byte), in, bytes);
     else
         for (size_t i = 0; i < bytes; i++)
