@@ -200,7 +200,7 @@ static size_t put_unsafe(tv_json_writer *w, tv_sv text, size_t *run, size_t i)
 {
     char escape[TV_TEXT_ESCAPE], units[16];
     unsigned char c = (unsigned char)text.ptr[i];
-    if (c < 0x7F || c >= 0xF5 || (c > 0x7F && c < 0xC2))
+    if (c < 0x7F || (c > 0x7F && c < 0xC0)) /* continuation bytes follow a character that is kept */
         return 0;
     size_t n = tv_text_next(text.ptr + i, text.len - i, TV_TEXT_KEEP_NONE, escape);
     if (!escape[0])

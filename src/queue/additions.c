@@ -58,9 +58,11 @@ static const char FIRST_ADDITIONS[] = "1.2";
 
 /* ---- Additions that the file declares ---- */
 
+enum { NAMES_MAX = 1000, NAME_MAX_BYTES = 100 };
+
+/* At most NAMES_MAX bytes and one more name, which has at most NAME_MAX_BYTES. */
 static void append_name(tv_buf *names, const char *name)
 {
-    enum { NAMES_MAX = 1000 };
     if (names->len < NAMES_MAX)
         tv_buf_printf(names, "%s%s", names->len ? ", " : "", name);
     else if (names->len < NAMES_MAX + 5)
@@ -69,7 +71,8 @@ static void append_name(tv_buf *names, const char *name)
 
 static void report_note(const tv_program *program, const cmdq_queue *q, const scan *s, const tv_diag_sink *sink)
 {
-    tv_buf names = {0};
+    char storage[NAMES_MAX + NAME_MAX_BYTES];
+    tv_buf names = TV_BUF_FIXED(storage);
     for (unsigned o = 0; o < CMDQ_OPCODES; o++)
         if (s->opcodes[o].count && is_declared(q, tv_isa_cmdq.insns[o].since))
             append_name(&names, tv_isa_cmdq.insns[o].id);
@@ -85,7 +88,6 @@ static void report_note(const tv_program *program, const cmdq_queue *q, const sc
                   &(tv_source_loc){.file = program->files[0], .index = -1}, NULL,
                   "the file uses additions of version %d.%u to the published format: %s", CMDQ_VERSION_MAJOR, q->minor,
                   tv_buf_cstr(&names));
-    tv_buf_fini(&names);
 }
 
 /* ---- Those that it does not ---- */

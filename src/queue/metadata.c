@@ -215,8 +215,14 @@ static char *path_inside(metadata *m, const char *what, const tv_json_value *val
     else if (!inside)
         report_error(m, value, CMDQ_CODE_PATH, "copy the file beside the queue",
                      "%s: '%.200s' is not in the queue's folder", what, name);
-    struct stat st;
-    if (inside && (stat(real, &st) != 0 || !S_ISREG(st.st_mode))) {
+    struct stat st = {0};
+    if (inside && stat(real, &st) != 0) { /* although it has just been found */
+        m->queue->host_failed = errno != ENOENT && errno != EACCES;
+        tv_report(m->sink, TV_ERROR, TV_CODE(FILE_OPEN), &TV_NO_SOURCE_LOC, NULL, "cannot read '%s': %s", real,
+                  strerror(errno));
+        m->errors++;
+        inside = false;
+    } else if (inside && !S_ISREG(st.st_mode)) {
         report_error(m, value, CMDQ_CODE_PATH, NULL, "%s: '%.200s' is not a regular file", what, name);
         inside = false;
     }
@@ -237,6 +243,8 @@ static bool read_init_file(metadata *m, const char *what, const tv_json_value *v
     tv_status status = tv_input_open(path, m->sink, &input);
     if (status != TV_OK) {
         free(path);
+        m->queue->out_of_memory |= status == TV_ERR_MEMORY;
+        m->queue->host_failed |= status == TV_ERR_IO;
         m->errors++;
         return false;
     }

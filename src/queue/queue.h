@@ -99,6 +99,7 @@ typedef struct cmdq_queue {
     bool has_forward_deps; /* an entry waits for a later one: the order of execution is not that of ids */
     bool json_lines;
     bool out_of_memory; /* while it was read; reported */
+    bool host_failed;   /* to read a file that it names; reported */
     bool continues;     /* it runs after another queue: the memories hold data of that */
     unsigned minor;     /* of its version */
     tv_sv metadata;     /* JSON text; empty: none */

@@ -297,6 +297,8 @@ static tv_status finish_queue(reader *r)
                   "too many errors; the rest is not reported");
     if (q->out_of_memory)
         return TV_ERR_MEMORY;
+    if (q->host_failed)
+        return TV_ERR_IO;
     return r->errors ? TV_ERR_INPUT : TV_OK;
 }
 

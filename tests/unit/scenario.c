@@ -84,11 +84,20 @@ static tv_status run_once(const scenario *c, scene *s)
     return c->run(s);
 }
 
-static const char *find_problem(const scenario *c, failure_kind kind, const scene *sound, tv_status status,
+/* Whether an error is one of a path rather than of the host, which counts as wrong input. */
+static bool is_about_path(int error)
+{
+    return error == ENOENT || error == EACCES || error == EEXIST || error == EISDIR || error == ENOTDIR ||
+           error == EINVAL || error == ENOSYS || error == ENAMETOOLONG;
+}
+
+static const char *find_problem(const scenario *c, failure_kind kind, int error, const scene *sound, tv_status status,
                                 const scene *s)
 {
     if (status == c->expected && s->digest == sound->digest)
         return NULL;
+    if (kind == FAILURE_FILE && status == TV_ERR_INPUT && is_about_path(error))
+        return s->errors ? NULL : "no error is reported";
     if (status == c->expected && !(kind == FAILURE_FILE && c->reads_sources))
         return "the results differ";
     if (status == c->expected)
@@ -121,7 +130,7 @@ static void check_failures(const scenario *c, failure_kind kind, int error, bool
         failures_begin(kind, points[i], error, all);
         tv_status status = run_once(c, &s);
         failures_end();
-        const char *problem = find_problem(c, kind, &sound, status, &s);
+        const char *problem = find_problem(c, kind, error, &sound, status, &s);
         if (!problem && empty_folder())
             problem = "a temporary file is left";
         if (problem)
@@ -184,6 +193,13 @@ static void a_file_that_fails_ends_in_its_status(void **state)
         check_failures(c, FAILURE_FILE, errors[i], false);
 }
 
+static void an_error_of_a_path_is_reported(void **state)
+{
+    static const int errors[] = {ENOENT, EACCES, EEXIST, EISDIR, ENOTDIR, EINVAL, ENOSYS, ENAMETOOLONG};
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
+        check_failures(*state, FAILURE_FILE, errors[i], false);
+}
+
 static void an_interrupted_read_is_repeated(void **state) { check_failures(*state, FAILURE_READ, EINTR, false); }
 
 int run_scenarios(int argc, char **argv, const scenario *scenarios, unsigned count)
@@ -193,7 +209,7 @@ int run_scenarios(int argc, char **argv, const scenario *scenarios, unsigned cou
         return 2;
     tree = argv[1];
     unsigned tests_count = 0;
-    assert_true(3 * count <= sizeof tests / sizeof tests[0]);
+    assert_true(4 * count <= sizeof tests / sizeof tests[0]);
     for (unsigned i = 0; i < count; i++) {
         if (argc > 2 && !strstr(scenarios[i].name, argv[2]))
             continue;
@@ -202,6 +218,7 @@ int run_scenarios(int argc, char **argv, const scenario *scenarios, unsigned cou
             (struct CMUnitTest){scenarios[i].name, an_allocation_that_fails_ends_in_its_status, NULL, NULL, c};
         tests[tests_count++] =
             (struct CMUnitTest){scenarios[i].name, a_file_that_fails_ends_in_its_status, NULL, NULL, c};
+        tests[tests_count++] = (struct CMUnitTest){scenarios[i].name, an_error_of_a_path_is_reported, NULL, NULL, c};
         tests[tests_count++] = (struct CMUnitTest){scenarios[i].name, an_interrupted_read_is_repeated, NULL, NULL, c};
     }
     int failed = _cmocka_run_group_tests("host failures", tests, tests_count, NULL, NULL);

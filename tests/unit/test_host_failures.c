@@ -74,6 +74,56 @@ static tv_status write_queue_lines(scene *s)
     return convert(s, "tests/queue/conv.json", "a.jsonl", TV_FORMAT_JSON_LINES, false);
 }
 
+/* A queue with every list of its metadata. */
+static const char queue_text[] =
+    "{\"metadata\": {\"version\": \"1.3\", \"graph_name\": \"g\", \"generated_by\": \"x\", \"created_at\": \"now\",\n"
+    " \"continues\": false, \"spm_init\": [{\"bank\": 0, \"offset\": 0, \"hex\": \"0102\"}],\n"
+    " \"dram_init\": [{\"addr\": 0, \"file\": \"w.bin\"}, {\"addr\": 64, \"zero\": true, \"bytes\": 64}],\n"
+    " \"kv_layouts\": [{\"id\": 0, \"k_base\": 4096, \"v_base\": 8192, \"t_max\": 4, \"d_head\": 8, \"heads\": 1}],\n"
+    " \"kv_ranges\": [{\"name\": \"r\", \"t_start\": 0, \"t_len\": 2}],\n"
+    " \"outputs\": [{\"name\": \"y\", \"dram_addr\": 0, \"num_elements\": 4, \"qbits\": 8}]}, \"other\": {\"a\": "
+    "[1]},\n"
+    " \"cmdq\": [{\"opcode\": \"NOP\", \"debug\": {\"b\": 2}, \"layer_id\": \"blk.0\"},\n"
+    "  {\"opcode\": \"KV_LOAD_TILE\", \"head_id\": 0, \"kv_kind\": \"k\", \"spm_bank\": 0, \"spm_offset\": 0, "
+    "\"qbits_kv\": 8,\n"
+    "   \"kv_layout_id\": 0, \"kv_range_desc\": \"r\", \"deps_before\": [0]},\n"
+    "  {\"opcode\": \"KV_LOAD_TILE\", \"head_id\": 0, \"kv_kind\": \"v\", \"spm_bank\": 1, \"spm_offset\": 0, "
+    "\"qbits_kv\": 8,\n"
+    "   \"kv_layout_id\": 0, \"kv_range_desc\": {\"t_start\": 0, \"t_len\": 1}, \"deps_before\": [1]},\n"
+    "  {\"opcode\": \"SYNC_GROUP\", \"group\": [1, 2], \"name\": \"loads\"},\n"
+    "  {\"opcode\": \"BARRIER\", \"wait_for\": [1, 2]}, {\"opcode\": \"END\"}]}\n";
+
+static void write_text(const char *path, const char *text)
+{
+    failures_pause(true);
+    FILE *file = fopen(path, "w");
+    if (file) {
+        fputs(text, file);
+        fclose(file);
+    }
+    failures_pause(false);
+}
+
+static tv_status write_complete_queue(scene *s)
+{
+    tv_program *program;
+    char path[512];
+    snprintf(path, sizeof path, "%s", in_folder("complete.json"));
+    write_text(in_folder("w.bin"), "0123456789abcdef");
+    write_text(path, queue_text);
+    TRY(open_program(s, path, &program));
+    tv_program_additions(program, &s->sink);
+    snprintf(path, sizeof path, "%s", in_folder("again.jsonl"));
+    tv_status status = tv_program_save(program, path, TV_FORMAT_JSON_LINES, &s->sink);
+    const char *input;
+    for (uint64_t i = 0; tv_program_input_at(program, i, &input); i++)
+        add_text(s, strrchr(input, '/'));
+    tv_program_free(program);
+    if (status == TV_OK)
+        add_file(s, path);
+    return status == TV_OK ? read_program(s, path) : status;
+}
+
 static tv_status read_source_with_errors(scene *s) { return read_program(s, in_tree("tests/golden/err_operands.s")); }
 
 static tv_status read_blocks(scene *s) { return read_program(s, in_tree("tests/golden/blocks.s")); }
@@ -324,6 +374,7 @@ static const scenario scenarios[] = {
     {"write_bin", write_bin, TV_OK},
     {"write_queue", write_queue, TV_OK},
     {"write_queue_lines", write_queue_lines, TV_OK},
+    {"write_complete_queue", write_complete_queue, TV_OK},
     {"read_source_with_errors", read_source_with_errors, TV_ERR_INPUT},
     {"read_blocks", read_blocks, TV_OK},
     {"read_data", read_data, TV_OK},
