@@ -92,7 +92,7 @@ static void a_tree_ends_at_its_limit(void **state)
     tv_arena_fini(&arena);
 }
 
-static void a_tree_is_at_most_so_deep(void **state)
+static void trees_have_a_limited_depth(void **state)
 {
     (void)state;
     for (unsigned object = 0; object < 2; object++) {
@@ -207,7 +207,7 @@ static void check_json(const char *bytes, size_t size, bool good)
 }
 
 /* All leads with the second bytes at the borders of the table, and damaged or missing bytes after them. */
-static void utf_8_is_what_the_standard_says(void **state)
+static void utf_8_is_that_of_the_standard(void **state)
 {
     static const unsigned char seconds[] = {0x20, 0x7E, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xFF},
                                others[] = {0x7E, 0x80, 0xBF, 0xC0};
@@ -237,11 +237,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tree_has_what_was_built),
         cmocka_unit_test(a_tree_ends_at_its_limit),
-        cmocka_unit_test(a_tree_is_at_most_so_deep),
+        cmocka_unit_test(trees_have_a_limited_depth),
         cmocka_unit_test(numbers_and_texts_that_do_not_fit_are_rejected),
         cmocka_unit_test(every_error_has_a_text),
         cmocka_unit_test(lines_are_counted_up_to_an_offset),
-        cmocka_unit_test(utf_8_is_what_the_standard_says),
+        cmocka_unit_test(utf_8_is_that_of_the_standard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

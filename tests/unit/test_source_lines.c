@@ -42,15 +42,15 @@ static void tokens_are_strings_names_and_numbers(void **state)
     assert_int_equal(tv_token_length((const uint8_t *)long_text, TV_SOURCE_LINE_MAX + 1, 0), 1); /* too long to mark */
 }
 
-typedef struct seen {
+typedef struct noted_line {
     unsigned count, length, offset;
     char line[TV_SOURCE_LINE_MAX + 1];
     bool has_line;
-} seen;
+} noted_line;
 
 static void note(void *user, const tv_diag *diag)
 {
-    seen *s = user;
+    noted_line *s = user;
     s->count++;
     s->length = diag->length;
     s->offset = diag->source_offset;
@@ -58,9 +58,9 @@ static void note(void *user, const tv_diag *diag)
     snprintf(s->line, sizeof s->line, "%s", diag->source_line ? diag->source_line : "");
 }
 
-static seen report(const char *source, size_t size, const tv_diag *diag)
+static noted_line report(const char *source, size_t size, const tv_diag *diag)
 {
-    seen s = {0};
+    noted_line s = {0};
     tv_diag_sink sink = {note, &s};
     tv_source_lines lines;
     tv_source_lines_init(&lines, "q.json", (const uint8_t *)source, size, &sink);
@@ -72,7 +72,7 @@ static void a_diagnostic_gets_the_line_that_it_lacks(void **state)
 {
     tv_diag diag = {.file = "q.json", .line = 3, .column = 3, .message = "m", .code = "c"};
     (void)state;
-    seen s = report(text, sizeof text - 1, &diag);
+    noted_line s = report(text, sizeof text - 1, &diag);
     assert_string_equal(s.line, "  \"a \\\" b\": name_1+2.5-x, \xC3\xA9"); /* without the carriage return */
     assert_int_equal(s.length, 8);
     diag.length = 2;
@@ -117,7 +117,7 @@ static void a_long_line_is_cut_around_the_column(void **state)
         memcpy(line + i, "\xC3\xA9", 2);
     for (unsigned column = 1; column <= 2000; column += 37) {
         tv_diag diag = {.file = "q.json", .line = 1, .column = column, .length = 1};
-        seen s = report(line, 2000, &diag);
+        noted_line s = report(line, 2000, &diag);
         const char *p = s.line;
         unsigned from = s.offset; /* of the line that come before those of the text */
         bool cut = strncmp(p, "\xE2\x80\xA6", 3) == 0;
