@@ -66,6 +66,7 @@ typedef struct tv_llm_options {
                                         session is freed. NULL: each is put in place when complete */
     int allow_host_ops;              /* the host computes operators that the machine has no instructions for; otherwise
                                         they are errors. tv_llm_host_op_at counts them */
+    int measure_weights;             /* measure what tv_llm_weight_at returns */
 } tv_llm_options;
 
 /* A model on a target, with its KV cache. It belongs to one thread at a time. */
@@ -180,6 +181,21 @@ typedef struct tv_llm_host_op {
 
 /* Host operation `i` of the session. Returns 0 past the last. */
 TV_API int tv_llm_host_op_at(const tv_llm_session *session, unsigned i, tv_llm_host_op *out);
+
+/* What the weights of a tensor were converted to for a machine, and the error of that: the root of the sum of its
+ * squares divided by that of the weights; the largest one divided by the largest weight. What the machine needs to be
+ * part of the weights, such as the gains of a norm, is. */
+typedef struct tv_llm_weight {
+    const char *tensor; /* name in the file; valid until tv_llm_session_free, as `format` */
+    const char *type;   /* in the file; static */
+    const char *format;
+    uint64_t count; /* weights */
+    double rms_error, max_error;
+} tv_llm_weight;
+
+/* Conversion `i` of a session that was created with `measure_weights` and computes data, in the order of the graph. A
+ * tensor can have several, one for each format; one that became part of others has none. Returns 0 past the last. */
+TV_API int tv_llm_weight_at(const tv_llm_session *session, unsigned i, tv_llm_weight *out);
 
 #ifdef __cplusplus
 }

@@ -37,6 +37,7 @@ static const cli_option options[] = {
     {"verify", 0, NULL, "compare the output of each layer with the host, for each token of the prompt", NULL},
     RUN_OUTPUTS_OPTIONS,
     {"info", 0, NULL, "describe the model file", NULL},
+    {"quantization", 0, NULL, "with --info: what -t makes of each tensor, and the error of the conversion", NULL},
     {"dump-graph", 0, NULL, "print the graph of the model", NULL},
 };
 
@@ -180,6 +181,31 @@ static tv_status write_graph_json(cli *c, const tv_llm *llm)
     return status;
 }
 
+/* --info --quantization: what each machine makes of the tensors. */
+static int describe_quantization(llm_job *j)
+{
+    const char *targets[TARGETS_MAX];
+    unsigned count = list_targets(j, targets), described = 0;
+    tv_json_writer *w = NULL;
+    tv_status status = check_parameters(j, targets, count);
+    if (status == TV_OK && j->c->json) {
+        w = cli_begin_result(j->c);
+        tv_json_begin_object(w);
+        tv_json_key(w, "quantization");
+        tv_json_begin_array(w);
+    }
+    for (unsigned i = 0; i < count && status == TV_OK; i++)
+        if (strcmp(targets[i], "host") != 0) {
+            printf("%s", described++ && !w ? "\n" : "");
+            status = llm_describe_weights(j, targets[i], w);
+        }
+    if (w) {
+        tv_json_end_array(w);
+        tv_json_end_object(w);
+    }
+    return cli_exit_status(status);
+}
+
 static int run_llm(cli *c)
 {
     llm_job j = {.c = c};
@@ -189,7 +215,9 @@ static int run_llm(cli *c)
     tv_status status = tv_llm_open_context(c->files[0], j.context, &c->sink, &j.llm);
     if (status != TV_OK)
         return cli_exit_status(status);
-    if (cli_has(c, "info") && c->json)
+    if (cli_has(c, "quantization"))
+        result = describe_quantization(&j);
+    else if (cli_has(c, "info") && c->json)
         tv_llm_write_info(j.llm, cli_begin_result(c));
     else if (cli_has(c, "info"))
         tv_llm_print_info(j.llm, stdout);

@@ -28,6 +28,10 @@ bool llm_is_all_targets(const llm_job *j); /* -t all */
 
 /* ---- llm_session.c ---- */
 
+/* Creates the configuration and the session of a target. The caller frees both, also after errors. */
+tv_status llm_open_session(llm_job *j, const char *target, const char *sample, tv_config **config,
+                           tv_llm_session **session);
+
 /* Runs the model on a target, as the options say; `text` is that of --eval. `out` is complete if the status is TV_OK
  * and it is not skipped. The caller frees it with llm_outcome_fini in any case. */
 tv_status llm_run_target(llm_job *j, const char *target, const tv_input *text, llm_outcome *out);
@@ -46,5 +50,10 @@ void llm_flush_text(llm_job *j); /* prints what is left of an incomplete charact
 
 /* Runs the conversation of --chat: the message of -p, or one of each line of standard input. */
 tv_status llm_run_conversation(llm_job *j, tv_llm_session *session, llm_outcome *out);
+
+/* ---- llm_quantization.c ---- */
+
+/* Prints what a machine makes of each tensor, or writes it with --json, as an element of an open array. */
+tv_status llm_describe_weights(llm_job *j, const char *target, tv_json_writer *writer);
 
 #endif

@@ -85,6 +85,11 @@ static int check_options(cli *c)
     if (has_run_outputs(c) && (cli_has(c, "eval") || cli_has(c, "verify")))
         return cli_error(c, CLI_E_CONFLICT, "generate text, or use --timing-only",
                          "--eval and --verify write no trace and no report");
+    if (cli_has(c, "quantization") && !cli_has(c, "info"))
+        return cli_error(c, CLI_E_CONFLICT, "add --info", "--quantization is an option of --info");
+    const char *target = cli_value(c, "target");
+    if (cli_has(c, "quantization") && (!target || strcmp(target, "host") == 0))
+        return cli_error(c, CLI_E_CONFLICT, "give -t with a machine", "the host computes with the weights of the file");
     if (has_run_outputs(c) && (cli_has(c, "info") || cli_has(c, "dump-graph")))
         return cli_error(c, CLI_E_CONFLICT, "omit them to run the model",
                          "--info and --dump-graph do not run the model: there is no trace and no report");

@@ -49,8 +49,8 @@ static void allow_many_files(void)
     }
 }
 
-static tv_status open_session(llm_job *j, const char *target, const char *sample, tv_config **config,
-                              tv_llm_session **session)
+tv_status llm_open_session(llm_job *j, const char *target, const char *sample, tv_config **config,
+                           tv_llm_session **session)
 {
     char emit[4096];
     bool all = llm_is_all_targets(j), host = strcmp(target, "host") == 0;
@@ -75,6 +75,7 @@ static tv_status open_session(llm_job *j, const char *target, const char *sample
                           .emit = directory,
                           .timing_only = cli_has(j->c, "timing-only"),
                           .verify = cli_has(j->c, "verify"),
+                          .measure_weights = cli_has(j->c, "quantization"),
                           .allow_host_ops = cli_has(j->c, "allow-host-ops"),
                           .sample = sample,
                           .progress = {show_progress, j},
@@ -262,7 +263,7 @@ tv_status llm_run_target(llm_job *j, const char *target, const tv_input *text, l
     bool evaluates = cli_has(j->c, "eval"), verifies = cli_has(j->c, "verify");
     tv_config *config;
     tv_llm_session *session;
-    tv_status status = open_session(j, target, evaluates ? NULL : cli_value(j->c, "prompt"), &config, &session);
+    tv_status status = llm_open_session(j, target, evaluates ? NULL : cli_value(j->c, "prompt"), &config, &session);
     *out = (llm_outcome){.target = target,
                          .summary.size = sizeof out->summary,
                          .likelihood.size = sizeof out->likelihood,

@@ -5,6 +5,7 @@
 
 #include "graph/graph.h"
 #include "graph/host_ops.h"
+#include "graph/weight_error.h"
 #include "program/program.h"
 #include "trivet/llm.h"
 
@@ -22,6 +23,7 @@ typedef struct tv_backend_options {
     const int32_t
         *sample; /* calibration tokens, at most 64: ranges of activations, keys and values are measured on them */
     uint32_t sample_count;
+    tv_weight_report weights;      /* receives the error of each constant that is converted */
     tv_llm_progress progress;      /* of `create` */
     tv_llm_progress step_progress; /* of steps; reported by the host only */
 } tv_backend_options;

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "kernels/gemm.h"
 #include "kernels/quantize.h"
 #include "kernels/scale_search.h"
 #include "num/int.h"
@@ -53,6 +54,26 @@ void tv_quantize_row(const float *weights, uint32_t n, uint32_t group, unsigned 
     quantize_row(tv_scale_search(tv_cpu()), weights, n, group, bits, packed, scales);
 }
 
+/* Adds the errors of a quantized row to the sums. */
+static void measure_row(const tv_quantize_job *j, const float *row, uint64_t at, tv_weight_error *sum)
+{
+    enum { CHUNK = 256 };
+    int8_t q[CHUNK];
+    float errors[CHUNK];
+    const uint8_t *packed = j->packed + at * j->columns * j->bits / 8;
+    const float *scales = j->scales + at * (j->columns / j->group);
+    for (uint32_t i = 0, count; i < j->columns; i += count) {
+        count = j->columns - i < CHUNK ? j->columns - i : CHUNK;
+        if (j->bits == 8)
+            memcpy(q, packed + i, count);
+        else
+            tv_unpack_s4(packed + i / 2, count, q);
+        for (uint32_t k = 0; k < count; k++)
+            errors[k] = row[i + k] - scales[(i + k) / j->group] * (float)q[k];
+        tv_weight_error_add(sum, row + i, errors, count);
+    }
+}
+
 typedef struct row_task {
     const tv_quantize_job *job;
     atomic_bool failed;
@@ -73,6 +94,8 @@ static void quantize_chunk(void *user, uint64_t from, uint64_t to)
         if (ok)
             quantize_row(search, row, j->columns, j->group, j->bits, j->packed + i * j->columns * j->bits / 8,
                          j->scales + i * (j->columns / j->group));
+        if (ok && j->errors)
+            measure_row(j, row, i, &j->errors[i]);
     }
     if (!ok)
         s->failed = true;

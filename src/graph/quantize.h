@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "graph/model.h"
+#include "graph/weight_error.h"
 #include "sim/pool.h"
 
 /* Quantizes w[n] in groups of `group` elements (a divisor of n) to signed integers of `bits` (4 or 8) bits, such that q
@@ -25,6 +26,7 @@ typedef struct tv_quantize_job {
     unsigned bits;
     uint8_t *packed;
     float *scales;
+    tv_weight_error *errors; /* of each row, [count], zeros; NULL: not measured */
 } tv_quantize_job;
 
 /* Returns false when out of memory or when a row has a value that is not finite; tv_model_fail_matrix reports which. */

@@ -6,6 +6,7 @@
 #include "llm/session.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -23,6 +24,7 @@ void tv_llm_session_free(tv_llm_session *session)
         session->backend->destroy(session->state);
     free(session->logits);
     free(session->emit);
+    TV_VEC_FINI(&session->weights);
     free(session);
 }
 
@@ -119,6 +121,28 @@ static tv_status check_options(const tv_llm *llm, const tv_backend *backend, con
     return TV_OK;
 }
 
+/* Adds a conversion to those of the same tensor to the same format. */
+static void add_weight(void *user, const tv_matrix *matrix, const char *format, const tv_weight_error *error)
+{
+    tv_llm_session *s = user;
+    tv_session_weight own = {.matrix = matrix, .error = *error};
+    if (!matrix->tensor) /* a constant of the graph */
+        return;
+    uint64_t elements = 1;
+    for (unsigned d = 0; d < matrix->tensor->dim_count; d++)
+        elements *= matrix->tensor->dims[d];
+    snprintf(own.format, sizeof own.format, "%s", format);
+    for (size_t i = 0; i < s->weights.count; i++) {
+        tv_session_weight *known = &s->weights.data[i];
+        if (strcmp(known->matrix->name, matrix->name) != 0 || strcmp(known->format, format) != 0)
+            continue;
+        if (known->error.count < elements) /* another part, or another matrix of a stack */
+            tv_weight_error_sum(&known->error, error, 1);
+        return;
+    }
+    (void)TV_VEC_PUSH(&s->weights, own);
+}
+
 tv_status tv_llm_session_new_on(tv_llm *llm, const tv_backend *backend, const tv_llm_options *options,
                                 const tv_diag_sink *sink, tv_llm_session **out)
 {
@@ -150,10 +174,13 @@ tv_status tv_llm_session_new_on(tv_llm *llm, const tv_backend *backend, const tv
                               .activation_bits = options->activation_bits,
                               .sample = sample,
                               .sample_count = sample_count,
+                              .weights = {options->measure_weights ? add_weight : NULL, s},
                               .progress = options->progress};
     tv_status status = s->logits && (s->emit || !options->emit)
                            ? backend->create(llm->model->graph, &own, sink, &s->state)
                            : tv_fail_memory(sink);
+    if (status == TV_OK && s->weights.failed)
+        status = tv_fail_memory(sink);
     if (status != TV_OK) {
         tv_llm_session_free(s);
         return status;
@@ -245,5 +272,19 @@ int tv_llm_host_op_at(const tv_llm_session *session, unsigned i, tv_llm_host_op 
     if (i >= count)
         return 0;
     *out = (tv_llm_host_op){list[i].name, list[i].count, list[i].elements};
+    return 1;
+}
+
+int tv_llm_weight_at(const tv_llm_session *session, unsigned i, tv_llm_weight *out)
+{
+    if (i >= session->weights.count)
+        return 0;
+    const tv_session_weight *w = &session->weights.data[i];
+    *out = (tv_llm_weight){.tensor = w->matrix->name,
+                           .type = tv_gguf_type_name(w->matrix->tensor->type),
+                           .format = w->format,
+                           .count = w->error.count,
+                           .rms_error = w->error.squares > 0 ? sqrt(w->error.errors / w->error.squares) : 0,
+                           .max_error = w->error.max > 0 ? (double)w->error.error_max / (double)w->error.max : 0};
     return 1;
 }

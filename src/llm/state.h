@@ -3,6 +3,7 @@
 #ifndef TV_LLM_STATE_H
 #define TV_LLM_STATE_H
 
+#include "base/vec.h"
 #include "graph/backend.h"
 #include "import/model.h"
 #include "import/tokenizer.h"
@@ -14,6 +15,13 @@ struct tv_llm {
     tv_tokenizer *tokenizer; /* NULL: dimensions only */
 };
 
+/* What the weights of a tensor were converted to. */
+typedef struct tv_session_weight {
+    const tv_matrix *matrix;
+    char format[48];
+    tv_weight_error error;
+} tv_session_weight;
+
 struct tv_llm_session {
     tv_llm *llm;
     const tv_backend *backend;
@@ -23,8 +31,9 @@ struct tv_llm_session {
     float *logits;   /* [vocab], or [TV_EVAL_WINDOW][vocab] during evaluation */
     tv_llm_summary summary;
     tv_llm_progress progress;
-    bool timing; /* timing only, no data */
-    char *emit;  /* or NULL */
+    bool timing;                       /* timing only, no data */
+    char *emit;                        /* or NULL */
+    TV_VEC(tv_session_weight) weights; /* with measure_weights */
 };
 
 /* Runs the backend on `count` tokens and accounts for them as prompt (prefill) or generated tokens (decode). */

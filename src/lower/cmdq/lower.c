@@ -89,6 +89,7 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
     l->graph = graph;
     l->emit = options->emit;
     l->outputs = options->outputs;
+    l->weights = options->weights;
     l->timing = options->mode == TV_MODE_TIMING;
     l->pool = tv_pool_new(options->threads);
     l->te = (unsigned)tv_backend_parameter(options->config, "npu.te");

@@ -131,7 +131,8 @@ typedef struct cmdq_lowering {
     uint32_t *kv_writer; /* [caches]: the last KV_STORE */
     uint32_t rows, position, first_logits_row;
     uint32_t reads[8], writes[4], read_count, write_count; /* buffers */
-    tv_output_group *outputs;                              /* or NULL */
+    tv_weight_report weights;
+    tv_output_group *outputs; /* or NULL */
     const char *emit;
     bool timing;                /* timing only, no data */
     float **values;             /* recorded values of the graph, or NULL */

@@ -43,7 +43,15 @@ static tv_status upload_vector(cmdq_lowering *l, const tv_matrix *from, cmdq_low
     if (status == TV_OK)
         status = tv_machine_write(l->machine, "dram", to->data, row, from->columns * sizeof *row, sink);
     free(row);
-    return status;
+    return status == TV_OK ? tv_weight_report_rounded(&l->weights, from, "FP32", NULL, 1, sink) : status;
+}
+
+static void report_quantized(const cmdq_lowering *l, const tv_matrix *from, uint32_t group,
+                             const tv_weight_error *error)
+{
+    char format[48];
+    snprintf(format, sizeof format, "INT%u, scales of %u", l->weight_bits, group);
+    l->weights.report(l->weights.user, from, format, error);
 }
 
 static tv_status write_quantized(cmdq_lowering *l, const tv_matrix *from, const cmdq_lower_matrix *to, float input,
@@ -53,9 +61,12 @@ static tv_status write_quantized(cmdq_lowering *l, const tv_matrix *from, const 
     uint32_t n = from->columns, groups = n / to->group, rows_max = to->rows < ROWS_PER_TASK ? to->rows : ROWS_PER_TASK;
     float *scales = malloc((size_t)rows_max * groups * sizeof *scales);
     uint8_t *packed = malloc(rows_max * to->row_bytes);
-    tv_status status = scales && packed ? TV_OK : tv_fail_memory(sink);
+    tv_weight_error *errors = l->weights.report ? malloc(rows_max * sizeof *errors) : NULL, sum = {0};
+    tv_status status = scales && packed && (errors || !l->weights.report) ? TV_OK : tv_fail_memory(sink);
     for (uint32_t r = 0, count; r < to->rows && status == TV_OK; r += count) {
         count = to->rows - r < rows_max ? to->rows - r : rows_max;
+        if (errors)
+            memset(errors, 0, count * sizeof *errors);
         tv_quantize_job job = {.matrix = from,
                                .first = r,
                                .count = count,
@@ -63,7 +74,8 @@ static tv_status write_quantized(cmdq_lowering *l, const tv_matrix *from, const 
                                .group = to->group,
                                .bits = l->weight_bits,
                                .packed = packed,
-                               .scales = scales};
+                               .scales = scales,
+                               .errors = errors};
         status = tv_quantize_rows(&job, l->pool) ? tv_machine_write(l->machine, "dram", to->data + r * to->row_bytes,
                                                                     packed, count * to->row_bytes, sink)
                                                  : tv_matrix_fail(from, sink);
@@ -72,7 +84,11 @@ static tv_status write_quantized(cmdq_lowering *l, const tv_matrix *from, const 
         if (status == TV_OK)
             status = tv_machine_write(l->machine, "dram", to->scales + (uint64_t)r * groups * 4, scales,
                                       (size_t)count * groups * 4, sink);
+        tv_weight_error_sum(&sum, errors, errors ? count : 0);
     }
+    if (errors && status == TV_OK)
+        report_quantized(l, from, to->group, &sum);
+    free(errors);
     free(scales);
     free(packed);
     tv_matrix_drop(from);
@@ -115,6 +131,8 @@ static float input_scale(const cmdq_lowering *l, const tv_graph_node *n, unsigne
 static tv_status upload_node(cmdq_lowering *l, uint32_t node, const tv_diag_sink *sink)
 {
     const tv_graph_node *n = tv_graph_node_at(l->graph, node);
+    if (n->op == TV_OP_GATHER && !l->timing)
+        return tv_weight_report_rounded(&l->weights, tv_graph_matrix(l->graph, n->inputs[0]), "FP32", NULL, 1, sink);
     for (unsigned k = 0; k < CMDQ_LOWER_MATRICES_MAX && n->op != TV_OP_GATHER && !l->on_host[node]; k++) {
         if (n->inputs[k] == TV_NO_VALUE || !cmdq_lower_is_constant(l, n->inputs[k]))
             continue;

@@ -208,6 +208,7 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
     l->m.restart = restart_program;
     l->m.user = l;
     l->m.pool = tv_pool_new(options->threads);
+    l->m.weights = options->weights;
     tv_status status = read_config(l, options, sink);
     if (status == TV_OK)
         status = allocate(l, options, sink);

@@ -193,6 +193,8 @@ static tv_status upload_head_masks(opennpu_lower_model *m, const tv_diag_sink *s
 
 /* ---- Vectors and rows ---- */
 
+static float round_to_unit(float weight, float unit) { return weight / unit * unit; }
+
 /* Uploads the rows of a matrix divided by `unit`, each padded to whole vectors. */
 static tv_status upload_rows(opennpu_lower_model *m, const tv_matrix *from, float unit, uint64_t at,
                              const tv_diag_sink *sink)
@@ -210,7 +212,7 @@ static tv_status upload_rows(opennpu_lower_model *m, const tv_matrix *from, floa
     }
     free(row);
     tv_matrix_drop(from);
-    return status;
+    return status == TV_OK ? tv_weight_report_rounded(&m->weights, from, "FP32", round_to_unit, unit, sink) : status;
 }
 
 /* A constant as a vector in the order of a value, repeated over its columns, divided by `unit`. No constant: ones. */
@@ -232,6 +234,8 @@ static tv_status upload_vector(opennpu_lower_model *m, uint32_t constant, uint32
         status = write_floats(m, at, row, lanes, sink);
     free(row);
     free(in);
+    if (status == TV_OK && from)
+        status = tv_weight_report_rounded(&m->weights, from, "FP32", round_to_unit, unit, sink);
     return status;
 }
 
@@ -304,15 +308,16 @@ enum { ROWS_PER_TASK = 1024 };
 typedef struct linear_rows {
     opennpu_lower_model *m;
     const opennpu_lower_linear *linear;
-    uint32_t first, rows; /* both multiples of K */
-    uint8_t *q;           /* [rows][columns] */
-    float *scales;        /* [rows], relative to the output units */
-    uint8_t *stream;      /* the part of the stream of these rows */
+    uint32_t first, rows;                                        /* both multiples of K */
+    uint8_t *q;                                                  /* [rows][columns] */
+    float *scales;                                               /* [rows], relative to the output units */
+    uint8_t *stream;                                             /* the part of the stream of these rows */
+    tv_weight_error *errors, sums[OPENNPU_LOWER_LINEAR_WEIGHTS]; /* of rows; of matrices */
     atomic_bool failed;
 } linear_rows;
 
 /* Quantizes the rows that are rows [from, to) of the matrix `which`, from `at` on in q. */
-static tv_status quantize_rows_of(const linear_rows *r, unsigned which, uint32_t from, uint32_t to, uint32_t at,
+static tv_status quantize_rows_of(linear_rows *r, unsigned which, uint32_t from, uint32_t to, uint32_t at,
                                   float in_unit, const tv_diag_sink *sink)
 {
     const opennpu_lower_model *m = r->m;
@@ -330,18 +335,25 @@ static tv_status quantize_rows_of(const linear_rows *r, unsigned which, uint32_t
                            .group = l->columns,
                            .bits = 8,
                            .packed = r->q + (size_t)at * l->columns,
-                           .scales = r->scales + at};
+                           .scales = r->scales + at,
+                           .errors = r->errors};
+    if (r->errors)
+        memset(r->errors, 0, (to - from) * sizeof *r->errors);
     if (!tv_quantize_rows(&job, m->pool))
         return tv_matrix_fail(matrix, sink);
     for (uint32_t i = 0; i < to - from; i++)
         r->scales[at + i] *= in_unit / output_unit(m, l, which);
-    if (to == block_rows(m, l, which))
+    tv_weight_error_sum(&r->sums[which], r->errors, r->errors ? to - from : 0);
+    if (to == block_rows(m, l, which)) {
         tv_matrix_drop(matrix);
+        if (r->errors)
+            m->weights.report(m->weights.user, matrix, "INT8, a scale for each row", &r->sums[which]);
+    }
     return TV_OK;
 }
 
 /* The rows of all weights of a linear follow each other. Padding is zero. */
-static tv_status quantize_rows(const linear_rows *r, float in_unit, const tv_diag_sink *sink)
+static tv_status quantize_rows(linear_rows *r, float in_unit, const tv_diag_sink *sink)
 {
     uint32_t start = 0, end = r->first + r->rows; /* start: of a matrix */
     memset(r->q, 0, (size_t)r->rows * r->linear->columns);
@@ -424,8 +436,10 @@ static tv_status upload_linear(opennpu_lower_model *m, const opennpu_lower_linea
                      .linear = l,
                      .q = malloc((size_t)rows_max * l->columns),
                      .scales = malloc(rows_max * sizeof *r.scales),
-                     .stream = malloc((size_t)(rows_max * stream_columns(m, l->columns)))};
-    tv_status status = r.q && r.scales && r.stream ? TV_OK : tv_fail_memory(sink);
+                     .stream = malloc((size_t)(rows_max * stream_columns(m, l->columns))),
+                     .errors = m->weights.report ? malloc(rows_max * sizeof *r.errors) : NULL};
+    bool measured = r.errors || !m->weights.report;
+    tv_status status = r.q && r.scales && r.stream && measured ? TV_OK : tv_fail_memory(sink);
     for (; r.first < all && status == TV_OK; r.first += r.rows) {
         r.rows = all - r.first < rows_max ? all - r.first : rows_max;
         status = upload_rows_of_linear(&r, in_unit, sink);
@@ -433,6 +447,7 @@ static tv_status upload_linear(opennpu_lower_model *m, const opennpu_lower_linea
     free(r.q);
     free(r.scales);
     free(r.stream);
+    free(r.errors);
     return status == TV_OK ? upload_biases(m, l, sink) : status;
 }
 

@@ -75,6 +75,7 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
         .cache_planes = planes,
         .emit = options->emit,
         .outputs = options->outputs,
+        .weights = options->weights,
         .timing = options->mode == TV_MODE_TIMING,
         .keep_values = options->keep_values,
         .pool = tv_pool_new(options->threads),

@@ -16,15 +16,17 @@ typedef struct upload {
     const pccx_lowering *l;
     const tv_matrix *from;
     const pccx_lower_matrix *to;
-    const float *gains;   /* per column, or NULL */
-    float factor;         /* of all elements */
-    uint32_t matrix;      /* of a stack */
-    uint32_t first, rows; /* of the rows in `image` */
-    uint8_t *image;       /* as a block of `rows` rows */
+    const float *gains;           /* per column, or NULL */
+    float factor;                 /* of all elements */
+    uint32_t matrix;              /* of a stack */
+    uint32_t first, rows;         /* of the rows in `image` */
+    uint8_t *image;               /* as a block of `rows` rows */
+    tv_weight_error *errors, sum; /* of the rows in `image`, or NULL; of all */
     atomic_bool failed;
 } upload;
 
-/* Writes row `row` of a block of `rows` rows: its scale and beats in every group and plane. */
+/* Writes row `row` of a block of `rows` rows: its scale and beats in every group and plane. `values` become their
+ * errors. */
 static void quantize_row(const upload *p, float *values, uint8_t *block, uint32_t rows, uint32_t row)
 {
     const pccx_lowering *l = p->l;
@@ -59,16 +61,22 @@ static void pack_rows(void *user, uint64_t from, uint64_t to)
     tv_status status;
     float *values =
         calloc((size_t)pccx_lower_beats(columns) * PCCX_LOWER_BEAT_WEIGHTS, sizeof *values); /* padding stays 0 */
+    float *weights = p->errors ? malloc(columns * sizeof *weights) : NULL;
     uint64_t r = from;
-    for (; r < to && values; r++) {
+    for (; r < to && values && (weights || !p->errors); r++) {
         if (p->first + r >= p->from->rows)
             memset(values, 0, columns * sizeof *values);
         else if (!read_scaled_row(p, r, values, &status))
             break;
+        if (weights)
+            memcpy(weights, values, columns * sizeof *values);
         quantize_row(p, values, p->image, p->rows, (uint32_t)r);
+        if (weights && p->first + r < p->from->rows)
+            tv_weight_error_add(&p->errors[r], weights, values, p->from->columns);
     }
     if (r < to)
         p->failed = true;
+    free(weights);
     free(values);
 }
 
@@ -144,7 +152,10 @@ static tv_status pack_matrix(upload *p, uint64_t addr, const tv_diag_sink *sink)
         uint32_t block = p->first / PCCX_LOWER_BLOCK_ROWS, first = block * PCCX_LOWER_BLOCK_ROWS,
                  rest = to->rows - first;
         p->rows = to->rows - p->first < ROWS_PER_TASK ? to->rows - p->first : ROWS_PER_TASK;
+        if (p->errors)
+            memset(p->errors, 0, p->rows * sizeof *p->errors);
         tv_pool_run(p->l->pool, p->rows, pack_rows, p);
+        tv_weight_error_sum(&p->sum, p->errors, p->errors ? p->rows : 0);
         status = p->failed ? fail_packing(p, sink)
                            : write_packed(p, addr + block * whole_block, first,
                                           rest < PCCX_LOWER_BLOCK_ROWS ? rest : PCCX_LOWER_BLOCK_ROWS, sink);
@@ -152,14 +163,26 @@ static tv_status pack_matrix(upload *p, uint64_t addr, const tv_diag_sink *sink)
     return status;
 }
 
+static void report_packed(const upload *p)
+{
+    char format[48];
+    uint32_t group = p->l->group < p->to->columns ? p->l->group : p->to->columns;
+    snprintf(format, sizeof format, "%sINT4, scales of %u", p->to->planes > 1 ? "2 x " : "", group);
+    p->l->weights.report(p->l->weights.user, p->from, format, &p->sum);
+}
+
 static tv_status pack_matrices(upload *p, const tv_diag_sink *sink)
 {
     const pccx_lower_matrix *to = p->to;
     uint32_t rows = to->rows < ROWS_PER_TASK ? to->rows : ROWS_PER_TASK;
     p->image = calloc(1, pccx_lower_block_bytes(p->l, to->planes, rows, to->columns));
-    tv_status status = p->image ? TV_OK : tv_fail_memory(sink);
+    p->errors = p->l->weights.report ? malloc(rows * sizeof *p->errors) : NULL;
+    tv_status status = p->image && (p->errors || !p->l->weights.report) ? TV_OK : tv_fail_memory(sink);
     for (; p->matrix < p->from->count && status == TV_OK; p->matrix++)
         status = pack_matrix(p, to->addr + p->matrix * to->bytes, sink);
+    if (p->errors && status == TV_OK)
+        report_packed(p);
+    free(p->errors);
     free(p->image);
     tv_matrix_drop(p->from);
     return status;

@@ -184,6 +184,7 @@ typedef struct pccx_lowering {
     tv_host_op host_ops[PCCX_LOWER_HOST_OPS + TV_OPS]; /* the first ones by pccx_lower_host_op */
     unsigned host_op_count, host_op_of[TV_OPS];
     tv_output_group *outputs; /* or NULL */
+    tv_weight_report weights;
     const char *emit;
     uint32_t steps, programs;
     bool constants_loaded; /* L2 contains the constants */

@@ -37,16 +37,21 @@ typedef struct table_task {
     uint64_t first, row_bytes; /* row of the table that is row 0 of `image` */
     bool packed;
     uint8_t *image;
+    tv_weight_error *errors; /* of the rows in `image`, or NULL: not measured */
     atomic_bool failed;
 } table_task;
 
-static void store_row(const table_task *t, const float *row, uint8_t *to)
+/* These two replace the row by its errors. */
+static void store_row(const table_task *t, float *row, uint8_t *to)
 {
-    for (uint32_t i = 0; i < t->from->columns; i++)
-        tv_store_le(to + 2 * (size_t)i, tv_bf16_flushed_from_f32(row[i]), 2);
+    for (uint32_t i = 0; i < t->from->columns; i++) {
+        uint16_t bits = tv_bf16_flushed_from_f32(row[i]);
+        tv_store_le(to + 2 * (size_t)i, bits, 2);
+        row[i] -= tv_bf16_to_f32(bits);
+    }
 }
 
-static void pack_row(const table_task *t, const float *row, uint8_t *to)
+static void pack_row(const table_task *t, float *row, uint8_t *to)
 {
     uint32_t columns = t->from->columns, beats = packed_beats(columns);
     for (uint32_t b = 0; b < beats; b++) {
@@ -60,20 +65,27 @@ static void pack_row(const table_task *t, const float *row, uint8_t *to)
                                             scales + 2 * (size_t)beats + (size_t)b * PCCX_LOWER_BEAT_BYTES),
                         2);
         }
+        for (uint32_t k = 0; k < PCCX_LOWER_BEAT_WEIGHTS && k * beats + b < columns; k++)
+            row[k * beats + b] = values[k];
     }
 }
 
 static void convert_rows(void *user, uint64_t from, uint64_t to)
 {
     table_task *t = user;
-    float *row = malloc(t->from->columns * sizeof *row);
+    uint32_t columns = t->from->columns;
+    float *row = malloc(2 * (size_t)columns * sizeof *row), *weights = row + columns;
     bool ok = row != NULL;
     for (uint64_t r = from; r < to && ok; r++) {
         ok = tv_matrix_row_f32(t->from, t->first + r, row) == TV_OK;
+        if (ok && t->errors)
+            memcpy(weights, row, columns * sizeof *row);
         if (ok && t->packed)
             pack_row(t, row, t->image + r * t->row_bytes);
         else if (ok)
             store_row(t, row, t->image + r * t->row_bytes);
+        if (ok && t->errors)
+            tv_weight_error_add(&t->errors[r], weights, row, columns);
     }
     if (!ok)
         t->failed = true;
@@ -84,15 +96,25 @@ static tv_status write_table(pccx_lowering *l, const tv_matrix *from, const pccx
                              const tv_diag_sink *sink)
 {
     table_task t = {.l = l, .from = from, .row_bytes = c->row_bytes, .packed = packed};
+    tv_weight_error errors[ROWS_PER_TASK], sum = {0};
     t.image = calloc(ROWS_PER_TASK, c->row_bytes);
+    t.errors = l->weights.report ? errors : NULL;
     tv_status status = t.image ? TV_OK : tv_fail_memory(sink);
     for (uint64_t rows; t.first < from->rows && status == TV_OK; t.first += rows) {
         rows = from->rows - t.first < ROWS_PER_TASK ? from->rows - t.first : ROWS_PER_TASK;
+        memset(errors, 0, sizeof errors);
         tv_pool_run(l->pool, rows, convert_rows, &t);
+        tv_weight_error_sum(&sum, errors, rows);
         status = t.failed ? tv_matrix_fail(from, sink)
                           : tv_machine_write(l->machine, "host", c->table + t.first * c->row_bytes, t.image,
                                              rows * c->row_bytes, sink);
     }
+    if (t.errors && status == TV_OK)
+        l->weights.report(l->weights.user, from,
+                          !packed         ? "BF16"
+                          : l->planes > 1 ? "2 x INT4, scales of 32"
+                                          : "INT4, scales of 32",
+                          &sum);
     free(t.image);
     tv_matrix_drop(from);
     return status;

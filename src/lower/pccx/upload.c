@@ -36,6 +36,11 @@ tv_status pccx_lower_read_row(const tv_matrix *from, uint32_t row, float factor,
     return TV_OK;
 }
 
+static float round_to_bf16(float weight, float unit)
+{
+    return tv_bf16_to_f32(tv_bf16_flushed_from_f32(weight * unit)) / unit;
+}
+
 static void store_bf16(uint8_t *to, float x) { tv_store_le(to, tv_bf16_flushed_from_f32(x), 2); }
 
 /* ---- Vectors ---- */
@@ -89,6 +94,9 @@ static tv_status upload_row(pccx_lowering *l, uint32_t value, uint32_t columns, 
     if (status == TV_OK)
         status = upload_bf16(l, row, padded, addr, sink);
     free(row);
+    if (status == TV_OK && value != TV_NO_VALUE && !l->timing)
+        status = tv_weight_report_rounded(&l->weights, tv_graph_matrix(l->graph, value), "BF16", round_to_bf16,
+                                          factor == 0 ? 1 : factor, sink);
     return status;
 }
 
