@@ -3,6 +3,7 @@
  * way, for single tokens and for several at once, against the host; and nodes that only the host can compute. */
 #include <math.h>
 #include <stdbool.h>
+#include <unistd.h>
 
 #include "graph/passes.h"
 #include "lower/cmdq/state.h"
@@ -375,6 +376,65 @@ static void graphs_give_the_results_of_the_host(void **state)
     tv_config_free(config);
 }
 
+/* ---- Written queues ---- */
+
+/* Loads, checks and runs the queue of a step; deletes its file. Returns the queue, which the machine uses. */
+static tv_program *run_written(const char *folder, uint32_t step, const tv_config *config, tv_machine *machine)
+{
+    char path[128];
+    tv_program *program;
+    tv_check_counts counts = {0};
+    unit_log log;
+    const tv_diag_sink sink = unit_sink(&log);
+    snprintf(path, sizeof path, "%s/step_%06u.json", folder, step);
+    assert_int_equal(tv_program_open(path, NULL, NULL, &program), TV_OK);
+    assert_int_equal(tv_program_check(program, config, &sink, &counts), TV_OK);
+    if (counts.errors || counts.warnings)
+        fail_msg("step %u: %s", step, log.at[0].message);
+    assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+    assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
+    remove(path);
+    return program;
+}
+
+/* What the host computes between two queues is in the initial contents of the second. */
+static void written_queues_have_the_results_of_the_host(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/trivet-steps-XXXXXX", path[128];
+    const graph_case c = {"on the host", on_host, 1e-5f, true, true};
+    tv_graph *graph = build_graph(&c, false);
+    tv_config *config;
+    tv_machine *machine;
+    void *lowering;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(tv_config_new("cmdq", NULL, &config), TV_OK);
+    assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
+    tv_backend_options options = options_of(config, true);
+    static float expected[TOKENS * COLUMNS], got[TOKENS * COLUMNS];
+    options.emit = folder;
+    assert_int_equal(tv_backend_cmdq.create(graph, &options, NULL, &lowering), TV_OK);
+    assert_int_equal(tv_backend_cmdq.step(lowering, sample, TOKENS, 0, false, expected, NULL), TV_OK);
+    tv_program *last = NULL;
+    assert_int_equal(((cmdq_lowering *)lowering)->steps, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        tv_program *program = run_written(folder, i, config, machine);
+        tv_program_free(last);
+        last = program;
+    }
+    uint64_t at = ((cmdq_lowering *)lowering)->logits_addr;
+    assert_int_equal(tv_machine_read(machine, "dram", at, got, sizeof got, NULL), TV_OK);
+    assert_memory_equal(got, expected, sizeof got);
+    snprintf(path, sizeof path, "%s/weights.bin", folder);
+    remove(path);
+    rmdir(folder);
+    tv_machine_free(machine);
+    tv_program_free(last);
+    tv_backend_cmdq.destroy(lowering);
+    tv_config_free(config);
+    tv_graph_free(graph);
+}
+
 /* ---- Attention ---- */
 
 enum { CONTEXT = 512, HEAD = 128, STEPS = 8 };
@@ -461,6 +521,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(graphs_give_the_results_of_the_host),
+        cmocka_unit_test(written_queues_have_the_results_of_the_host),
         cmocka_unit_test(attention_is_that_of_the_host_with_banks_of_any_size),
         cmocka_unit_test(nodes_for_the_host_are_rejected_unless_it_is_allowed),
     };
