@@ -515,8 +515,8 @@ def types(t):
     gemm = entry(GEMM, m=2, n=4, k=8, deps_before=[0, 1])
     dram = '"dram_init": [{"addr": 0, "zero": true, "bytes": 4096}]'
 
-    def found(name, entries, want, meta="", command="check"):
-        status, text, _, wrong = t.look(queue(*entries, meta='"metadata": {"version": "1.2"%s}' % (meta and ", " + meta)), command=command)
+    def found(name, entries, want, meta="", command="check", version="1.2"):
+        status, text, _, wrong = t.look(queue(*entries, meta='"metadata": {"version": "%s"%s}' % (version, meta and ", " + meta)), command=command)
         got = [(d["code"][3:], int(d["index"] or -1)) + tuple(int(i) for i in re.findall(r"entry (\d+) \(", d["message"]))
                for d in map(re.Match.groupdict, filter(None, map(LINE.match, text.splitlines())))
                if d["severity"] == "warning" and d["code"] in ("TV-Q044", "TV-Q045", "TV-Q046", "TV-Q047", "TV-Q048")]
@@ -528,6 +528,9 @@ def types(t):
         found("nothing written, " + command, [gelu(deps_before=[])], [("Q045", 0, 0)], command=command)
         found("a short input, " + command, [load(0, 8), load(1, 32), gemm], [("Q046", 2, 2, 0)], command=command)
     found("a product that meets", fit, [])
+    argmax = entry(dict(GELU, opcode="VE_REDUCE_TILE", function="argmax", length=8, rows=2, out_bank=2, deps_before=[0]))
+    for name, reader, want in (("stored", store(2, 2, 32), []), ("computed with", entry(dict(GELU, length=2, qbits_activation=32, in_bank=2, deps_before=[1])), [("Q044", 2, 2, 1)])):
+        found("indices that are " + name, [load(0, 16), argmax, reader], want, version="1.3")
     found("short weights", [load(0, 16), load(1, 31), gemm], [("Q046", 2, 2, 1)])
     found("weights in two pieces", [load(0, 16), load(1, 16), load(1, 16, spm_offset=16), entry(json.loads(gemm), deps_before=[0, 1, 2])], [])
     found("rows of another length", [load(0, 16, row_elements=4, stride_bytes=64), load(1, 32), gemm], [("Q046", 2, 2, 0)])

@@ -20,6 +20,8 @@ static const uint64_t DRAM_BASE = UINT64_C(1) << 48; /* in the common address sp
 
 /* ---- Segments ---- */
 
+enum { INDICES = 33 /* instead of qbits: integers of 32 bits, which argmax writes */ };
+
 /* Bytes from `from` up to `to`, which `entry` wrote as elements of `qbits` (0: any). Node 0 is none. */
 typedef struct segment {
     uint64_t from, to;
@@ -154,6 +156,7 @@ typedef struct range_view {
     uint32_t mismatch;   /* first segment of another width, or 0 */
     uint32_t entry;      /* any segment that an entry wrote, or 0 */
     uint8_t qbits;       /* of the read; 0: any */
+    bool copies;         /* the read is of a transfer, for which only the width matters */
     const segment *node; /* segments of the map */
 } range_view;
 
@@ -169,16 +172,17 @@ static void view_subtree(const segment_map *map, uint32_t node, range_view *v)
             v->reached = s->to;
             v->first = s->from <= v->from ? node : v->first;
             v->entry = s->entry < UNKNOWN ? node : v->entry;
-            if (!v->mismatch && v->qbits && s->qbits && s->qbits != v->qbits)
+            unsigned qbits = v->copies && s->qbits == INDICES ? 32 : s->qbits;
+            if (!v->mismatch && v->qbits && qbits && qbits != v->qbits)
                 v->mismatch = node;
         }
         node = s->to < v->to ? s->right : 0;
     }
 }
 
-static range_view view_range(const segment_map *map, uint64_t from, uint64_t to, unsigned qbits)
+static range_view view_range(const segment_map *map, uint64_t from, uint64_t to, unsigned qbits, bool copies)
 {
-    range_view v = {.from = from, .to = to, .reached = from, .gap = to, .qbits = (uint8_t)qbits};
+    range_view v = {.from = from, .to = to, .reached = from, .gap = to, .qbits = (uint8_t)qbits, .copies = copies};
     v.node = map->nodes.data;
     view_subtree(map, map->root, &v);
     if (v.reached < to && v.gap == to)
@@ -204,7 +208,8 @@ static const char *type_name(unsigned qbits)
            : qbits == 4  ? "4-bit integers"
            : qbits == 8  ? "8-bit integers"
            : qbits == 16 ? "binary16"
-                         : "binary32";
+           : qbits == 32 ? "binary32"
+                         : "32-bit integers";
 }
 
 static const char *opcode_of(const flow_checker *c, uint32_t entry)
@@ -291,7 +296,9 @@ static void report_type(flow_checker *c, uint32_t entry, const cmdq_tile *t, con
     char space[32], hint[80];
     uint64_t base = base_of(c, t);
     print_space(space, t);
-    snprintf(hint, sizeof hint, "qbits of both must agree; a CAST converts");
+    snprintf(hint, sizeof hint, "%s",
+             s->qbits == INDICES ? "the results of argmax are for the host"
+                                 : "qbits of both must agree; a CAST converts");
     tv_findings_report(c->findings, c->severity, CMDQ_CODE_TYPE_MISMATCH, entry, hint,
                        "entry %" PRIu32 " (%s) reads %s bytes 0x%" PRIx64 " to 0x%" PRIx64 " as %s, but entry %" PRIu32
                        " (%s) wrote them as %s",
@@ -307,7 +314,8 @@ static void check_read(flow_checker *c, uint32_t entry, const cmdq_op *op, const
     bool has_indices = t->operand == CMDQ_WGT && op->sparse_index_bits; /* values, then indices */
     for (uint64_t row = 0; row < t->rows && row < ROWS_MAX; row++) {
         uint64_t from = base + row * t->stride;
-        range_view v = view_range(&c->map, from, from + t->bytes, has_indices ? 0 : t->qbits);
+        range_view v =
+            view_range(&c->map, from, from + t->bytes, has_indices ? 0 : t->qbits, cmdq_find_tile(op, CMDQ_DRAM));
         if (report_dims(c, entry, op, t, &v))
             return;
         if (v.gap < v.to)
@@ -319,8 +327,9 @@ static void check_read(flow_checker *c, uint32_t entry, const cmdq_op *op, const
     }
 }
 
-static void apply_write(flow_checker *c, uint32_t entry, const cmdq_tile *t)
+static void apply_write(flow_checker *c, uint32_t entry, const cmdq_op *op, const cmdq_tile *t)
 {
+    uint8_t qbits = op->writes_indices ? INDICES : t->qbits;
     uint64_t base = base_of(c, t) + t->start;
     if (t->rows > ROWS_MAX) {
         assign(&c->map, &(segment){.from = base, .to = base + (t->rows - 1) * t->stride + t->bytes, .entry = UNKNOWN});
@@ -328,7 +337,7 @@ static void apply_write(flow_checker *c, uint32_t entry, const cmdq_tile *t)
     }
     for (uint64_t row = 0; row < t->rows; row++) {
         uint64_t from = base + row * t->stride;
-        assign(&c->map, &(segment){.from = from, .to = from + t->bytes, .entry = entry, .qbits = t->qbits});
+        assign(&c->map, &(segment){.from = from, .to = from + t->bytes, .entry = entry, .qbits = qbits});
     }
 }
 
@@ -346,7 +355,7 @@ static void apply_inits(flow_checker *c)
     for (size_t i = 0; i < c->queue->inits.count; i++) {
         const cmdq_init *init = &c->queue->inits.data[i];
         uint64_t from = init->addr + (init->spm ? init->bank * c->params->bank_bytes : DRAM_BASE);
-        range_view v = view_range(&c->map, from, from + init->size, 0);
+        range_view v = view_range(&c->map, from, from + init->size, 0, false);
         uint32_t other = v.first;
         if (!other && v.reached > from)
             other = find_segment(&c->map, v.reached - 1);
@@ -374,7 +383,7 @@ static void check_outputs(flow_checker *c)
         const tv_output_info *o = &c->program->outputs[i];
         char text[240];
         uint64_t from = DRAM_BASE + o->addr, to = from + tv_dtype_bytes(o->type, o->count);
-        range_view v = view_range(&c->map, from, to, bits_of(o->type));
+        range_view v = view_range(&c->map, from, to, bits_of(o->type), true);
         if (from == to)
             continue;
         if (!v.entry && !(v.first && c->map.nodes.data[v.first].entry == UNKNOWN)) {
@@ -415,7 +424,7 @@ bool cmdq_check_dataflow(const tv_program *program, const cmdq_params *params, c
                 check_read(&c, entry, &op, &op.tiles[k]);
         for (unsigned k = 0; k < op.tile_count; k++)
             if (op.tiles[k].writes)
-                apply_write(&c, entry, &op.tiles[k]);
+                apply_write(&c, entry, &op, &op.tiles[k]);
     }
     bool complete = !c.map.nodes.failed;
     if (complete)
