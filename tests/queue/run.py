@@ -529,7 +529,7 @@ def types(t):
         found("a short input, " + command, [load(0, 8), load(1, 32), gemm], [("Q046", 2, 2, 0)], command=command)
     found("a product that meets", fit, [])
     argmax = entry(dict(GELU, opcode="VE_REDUCE_TILE", function="argmax", length=8, rows=2, out_bank=2, deps_before=[0]))
-    for name, reader, want in (("stored", store(2, 2, 32), []), ("computed with", entry(dict(GELU, length=2, qbits_activation=32, in_bank=2, deps_before=[1])), [("Q044", 2, 2, 1)])):
+    for name, reader, want in (("stored", entry(json.loads(store(2, 2, 32)), deps_before=[1]), []), ("computed with", entry(dict(GELU, length=2, qbits_activation=32, in_bank=2, deps_before=[1])), [("Q044", 2, 2, 1)])):
         found("indices that are " + name, [load(0, 16), argmax, reader], want, version="1.3")
     found("short weights", [load(0, 16), load(1, 31), gemm], [("Q046", 2, 2, 1)])
     found("weights in two pieces", [load(0, 16), load(1, 16), load(1, 16, spm_offset=16), entry(json.loads(gemm), deps_before=[0, 1, 2])], [])
