@@ -83,63 +83,12 @@ void cmdq_lower_emit_rope(cmdq_lowering *l, const tv_graph_node *n)
 
 /* ---- The KV cache ---- */
 
-static void begin_kv_entry(cmdq_lowering *l, cmdq_opcode opcode, bool v, uint32_t cache, uint32_t head)
-{
-    tv_queue_builder_opcode(l->builder, opcode);
-    cmdq_lower_set_integer(l, CMDQ_F_head_id, head);
-    tv_queue_builder_text(l->builder, CMDQ_F_kv_kind, v ? "v" : "k");
-    cmdq_lower_set_integer(l, CMDQ_F_qbits_kv, 8);
-    cmdq_lower_set_integer(l, CMDQ_F_kv_layout_id, cache);
-}
-
-static void append_kv(cmdq_lowering *l, const tv_graph_node *n)
-{
-    uint32_t cache = n->attrs.cache;
-    const tv_graph_cache *shape = &l->graph->caches.data[cache];
-    for (uint32_t h = 0; h < shape->heads; h++)
-        for (unsigned v = 0; v < 2; v++) {
-            cmdq_lower_operand from = cmdq_lower_factor(l, n, 1 + v, (uint64_t)h * shape->key_dim);
-            begin_kv_entry(l, CMDQ_KV_STORE_TILE, v, cache, h);
-            cmdq_lower_set_address(l, CMDQ_F_spm_bank, from.buffer, from.offset);
-            cmdq_lower_set_integer(l, CMDQ_F_dram_base_addr, v ? l->v_base[cache] : l->k_base[cache]);
-            cmdq_lower_set_integer(l, CMDQ_F_t_start, l->position);
-            cmdq_lower_set_integer(l, CMDQ_F_t_len, l->rows);
-            cmdq_lower_add_read(l, from.buffer);
-            cmdq_lower_add_dependency(l, l->kv_writer[cache]); /* chained: the last store implies all of them */
-            l->kv_writer[cache] = cmdq_lower_finish_entry(l);
-        }
-}
-
-void cmdq_lower_load_cache(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, bool v, uint32_t to, uint32_t start,
-                           uint32_t count)
-{
-    begin_kv_entry(l, CMDQ_KV_LOAD_TILE, v, n->attrs.cache, head);
-    cmdq_lower_set_address(l, CMDQ_F_spm_bank, to, 0);
-    tv_queue_builder_object(l->builder, CMDQ_F_kv_range_desc);
-    cmdq_lower_set_integer(l, CMDQ_F_t_start, start);
-    cmdq_lower_set_integer(l, CMDQ_F_t_len, count);
-    cmdq_lower_add_dependency(l, l->kv_writer[n->attrs.cache]);
-    cmdq_lower_add_write(l, to);
-    cmdq_lower_finish_entry(l);
-}
-
 /* All positions that the tokens of the step see. */
 static void load_kv(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, bool v)
 {
     uint32_t start = window_start(l, n->attrs.window);
     cmdq_lower_load_cache(l, n, head, v, cmdq_lower_scratch(l, n, v ? CMDQ_SCRATCH_VALUES : CMDQ_SCRATCH_KEYS), start,
                           l->position + l->rows - start);
-}
-
-/* That of the keys or values of the node that appends them. */
-float cmdq_lower_cache_scale(const cmdq_lowering *l, uint32_t cache, unsigned input)
-{
-    for (size_t i = 0; i < l->graph->nodes.count; i++) {
-        const tv_graph_node *n = &l->graph->nodes.data[i];
-        if (n->op == TV_OP_ATTENTION && n->attrs.cache == cache && cmdq_lower_has_input(n, 1))
-            return cmdq_lower_factor(l, n, input, 0).scale;
-    }
-    return 1;
 }
 
 /* ---- Scores ---- */
@@ -189,7 +138,7 @@ static void emit_kv_head(cmdq_lowering *l, const tv_graph_node *n, uint32_t kv, 
 void cmdq_lower_emit_attention(cmdq_lowering *l, const tv_graph_node *n)
 {
     if (cmdq_lower_has_input(n, 1))
-        append_kv(l, n);
+        cmdq_lower_append_cache(l, n);
     if (l->plan->blocked) {
         cmdq_lower_emit_attention_blocks(l, n);
         return;

@@ -3,7 +3,7 @@
  * lifetimes allow it. */
 #include <stdlib.h>
 
-#include "lower/cmdq/plan.h"
+#include "lower/cmdq/layout.h"
 
 /* ---- Buffers ---- */
 

@@ -3,10 +3,9 @@
 #ifndef TV_LOWER_CMDQ_EMIT_H
 #define TV_LOWER_CMDQ_EMIT_H
 
-#include "lower/cmdq/plan.h"
+#include "lower/cmdq/layout.h"
 
 /* The operators that the lowering has: NULL for the others. nodes.c */
-typedef void cmdq_lower_emitter(cmdq_lowering *l, const tv_graph_node *n);
 extern cmdq_lower_emitter *const cmdq_lower_emitters[TV_OPS];
 
 /* ---- host.c ---- */
@@ -133,7 +132,7 @@ void cmdq_lower_apply(cmdq_lowering *l, const tv_graph_node *n, cmdq_lower_opera
 void cmdq_lower_emit_activation(cmdq_lowering *l, tv_activation activation, cmdq_lower_operand in,
                                 cmdq_lower_operand out, uint64_t count);
 
-/* ---- products.c, experts.c, attention.c ---- */
+/* ---- products.c, experts.c, kv_cache.c, attention.c ---- */
 
 void cmdq_lower_emit_linear(cmdq_lowering *l, const tv_graph_node *n);
 void cmdq_lower_emit_glu(cmdq_lowering *l, const tv_graph_node *n);
@@ -145,6 +144,9 @@ void cmdq_lower_emit_experts(cmdq_lowering *l, const tv_graph_node *n);
 void cmdq_lower_emit_rope(cmdq_lowering *l, const tv_graph_node *n);
 void cmdq_lower_emit_attention(cmdq_lowering *l, const tv_graph_node *n);
 void cmdq_lower_emit_attention_blocks(cmdq_lowering *l, const tv_graph_node *n);
+
+/* Stores the keys and values of the tokens of the step. */
+void cmdq_lower_append_cache(cmdq_lowering *l, const tv_graph_node *n);
 
 /* Loads keys, or values, of `count` positions from the cache of an Attention. */
 void cmdq_lower_load_cache(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, bool v, uint32_t to, uint32_t start,

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "lower/cmdq/plan.h"
+#include "lower/cmdq/layout.h"
 #include "num/int.h"
 
 /* ---- Groups of values with the same tiles ---- */
@@ -278,4 +278,32 @@ void cmdq_lower_choose_formats(const cmdq_lowering *l, cmdq_lower_plan *plan, co
         f->buffer = plan->formats[n->inputs[0]].buffer;
         f->first = plan->formats[n->inputs[0]].first + (n->op == TV_OP_SLICE ? n->attrs.start : 0);
     }
+}
+
+/* ---- Blocks of weights ---- */
+
+/* A divisor of the columns, and of every head that is multiplied. */
+uint32_t cmdq_lower_group(const cmdq_lowering *l, const tv_graph_node *n, unsigned input)
+{
+    uint32_t columns = tv_graph_matrix(l->graph, n->inputs[input])->columns, group = 32, piece = columns;
+    const tv_graph_value *x = tv_graph_value_at(l->graph, n->inputs[0]);
+    if (x->source == TV_VALUE_COMPUTED && n->op != TV_OP_MOE) {
+        const tv_graph_node *producer = tv_graph_node_at(l->graph, x->producer);
+        piece = producer->op == TV_OP_ATTENTION ? columns / producer->attrs.heads : columns;
+    }
+    while (group > 1 && (columns % group || piece % group))
+        group /= 2;
+    return group;
+}
+
+uint32_t cmdq_lower_tile_rows(const cmdq_lowering *l, const cmdq_lower_plan *plan, uint32_t columns, uint32_t group)
+{
+    uint64_t weights = plan->buffers.data[plan->weights[0]].bytes / tv_ceil_div((uint64_t)columns * l->weight_bits, 8),
+             scales = plan->buffers.data[plan->scales[0]].bytes / (tv_ceil_div(columns, group) * 4);
+    return (uint32_t)tv_min_u64(weights, scales);
+}
+
+uint32_t cmdq_lower_expert_tile(const cmdq_lowering *l, const cmdq_lower_plan *plan, const tv_graph_node *n)
+{
+    return (uint32_t)tv_min_u64(plan->hidden_tile, tv_graph_matrix(l->graph, n->inputs[2])->rows);
 }

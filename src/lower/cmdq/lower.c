@@ -87,6 +87,7 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
     if (!l)
         return tv_fail_memory(sink);
     l->graph = graph;
+    l->emitters = cmdq_lower_emitters;
     l->emit = options->emit;
     l->outputs = options->outputs;
     l->weights = options->weights;
@@ -403,7 +404,7 @@ static tv_status lower_nodes(cmdq_lowering *l, tv_buf *init, const tv_diag_sink 
             if (cmdq_lower_stops(l, i))
                 TV_TRY(stop_at(l, n, init, sink));
             if (!l->on_host[i])
-                cmdq_lower_emitters[n->op](l, n);
+                l->emitters[n->op](l, n);
             emit_copy(l, n);
             store_result(l, n);
         }

@@ -131,6 +131,14 @@ static void emit_matmul(cmdq_lowering *l, const tv_graph_node *n)
     }
 }
 
+static void emit_pointwise(cmdq_lowering *l, const tv_graph_node *n)
+{
+    if (l->streamed[n->output])
+        cmdq_lower_emit_streamed(l, n);
+    else
+        cmdq_lower_emit_pointwise(l, n);
+}
+
 /* ---- The table ---- */
 
 cmdq_lower_emitter *const cmdq_lower_emitters[TV_OPS] = {
@@ -140,17 +148,17 @@ cmdq_lower_emitter *const cmdq_lower_emitters[TV_OPS] = {
     [TV_OP_CONCAT] = emit_concat,
     [TV_OP_TRANSPOSE] = emit_transpose,
     [TV_OP_MATMUL] = emit_matmul,
-    [TV_OP_ADD] = cmdq_lower_emit_pointwise,
-    [TV_OP_SUB] = cmdq_lower_emit_pointwise,
-    [TV_OP_MUL] = cmdq_lower_emit_pointwise,
-    [TV_OP_DIV] = cmdq_lower_emit_pointwise,
-    [TV_OP_RELU] = cmdq_lower_emit_pointwise,
-    [TV_OP_SIGMOID] = cmdq_lower_emit_pointwise,
-    [TV_OP_TANH] = cmdq_lower_emit_pointwise,
-    [TV_OP_SWISH] = cmdq_lower_emit_pointwise,
-    [TV_OP_GELU] = cmdq_lower_emit_pointwise,
-    [TV_OP_EXP] = cmdq_lower_emit_pointwise,
-    [TV_OP_SQRT] = cmdq_lower_emit_pointwise,
+    [TV_OP_ADD] = emit_pointwise,
+    [TV_OP_SUB] = emit_pointwise,
+    [TV_OP_MUL] = emit_pointwise,
+    [TV_OP_DIV] = emit_pointwise,
+    [TV_OP_RELU] = emit_pointwise,
+    [TV_OP_SIGMOID] = emit_pointwise,
+    [TV_OP_TANH] = emit_pointwise,
+    [TV_OP_SWISH] = emit_pointwise,
+    [TV_OP_GELU] = emit_pointwise,
+    [TV_OP_EXP] = emit_pointwise,
+    [TV_OP_SQRT] = emit_pointwise,
     [TV_OP_REDUCE_MEAN] = emit_reduce,
     [TV_OP_REDUCE_SUM] = emit_reduce,
     [TV_OP_SOFTMAX] = emit_softmax,

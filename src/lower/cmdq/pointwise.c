@@ -214,9 +214,7 @@ static void emit_binary(cmdq_lowering *l, const tv_graph_node *n)
 
 void cmdq_lower_emit_pointwise(cmdq_lowering *l, const tv_graph_node *n)
 {
-    if (l->streamed[n->output])
-        cmdq_lower_emit_streamed(l, n);
-    else if (n->inputs[1] != TV_NO_VALUE)
+    if (n->inputs[1] != TV_NO_VALUE)
         emit_binary(l, n);
     else
         emit_unary(l, n, cmdq_lower_input(l, n, 0, 0), cmdq_lower_value(l, n->output, 0),

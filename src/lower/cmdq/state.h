@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Internals of the lowering to CMDQ. support.c finds what the machine can execute, formats.c chooses how every value is
  * stored, buffers.c allocates SPM, plan.c combines them; upload.c writes the constants to DRAM; entries.c appends queue
- * entries with their dependencies; nodes.c, pointwise.c, products.c, experts.c and attention.c lower the operators;
- * host.c computes the nodes that the machine cannot; lower.c runs the queues. plan.h and emit.h declare their
- * functions. */
+ * entries with their dependencies; nodes.c, pointwise.c, products.c, experts.c, attention.c, attention_blocks.c and
+ * kv_cache.c lower the operators; host.c computes the nodes that the machine cannot; lower.c runs the queues. layout.h
+ * and emit.h declare their functions. */
 #ifndef TV_LOWER_CMDQ_STATE_H
 #define TV_LOWER_CMDQ_STATE_H
 
@@ -96,8 +96,12 @@ typedef struct cmdq_lower_routes {
     float *weights;
 } cmdq_lower_routes;
 
-typedef struct cmdq_lowering {
+typedef struct cmdq_lowering cmdq_lowering;
+typedef void cmdq_lower_emitter(cmdq_lowering *l, const tv_graph_node *n);
+
+struct cmdq_lowering {
     const tv_graph *graph;
+    cmdq_lower_emitter *const *emitters; /* of each operator; NULL: the machine lacks it */
     tv_machine *machine;
     tv_pool *pool;                /* for quantization */
     tv_program *loaded_program;   /* the program loaded into the machine */
@@ -140,7 +144,7 @@ typedef struct cmdq_lowering {
     uint32_t first_node;        /* of the queue under construction */
     uint32_t end_node;          /* after the last one of it */
     uint32_t steps;             /* queues that were run */
-} cmdq_lowering;
+};
 
 /* A tensor in SPM: a buffer, an offset in it, the element width and the scale. */
 typedef struct cmdq_lower_operand {

@@ -5,7 +5,7 @@
  * nodes that follow it are streamed, that is, computed tile by tile on the way to DRAM. */
 #include <math.h>
 
-#include "lower/cmdq/emit.h"
+#include "lower/cmdq/layout.h"
 
 /* ---- Operands ---- */
 
@@ -135,7 +135,7 @@ static const char *find_rope_problem(const cmdq_lowering *l, const tv_graph_node
 /* What the machine lacks for a node; NULL: it can execute the node. */
 static const char *find_problem(const cmdq_lowering *l, const tv_graph_node *n)
 {
-    if (!cmdq_lower_emitters[n->op])
+    if (!l->emitters[n->op])
         return "such instructions";
     if (cmdq_lower_is_computed(l, n->inputs[0]) && l->streamed[n->inputs[0]] && !l->streamed[n->output])
         return "such an operation on values as wide as the vocabulary";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the machine can execute, and how values, buffers and constants are stored. */
-#ifndef TV_LOWER_CMDQ_PLAN_H
-#define TV_LOWER_CMDQ_PLAN_H
+#ifndef TV_LOWER_CMDQ_LAYOUT_H
+#define TV_LOWER_CMDQ_LAYOUT_H
 
 #include "lower/cmdq/state.h"
 
@@ -46,6 +46,15 @@ cmdq_lower_use *cmdq_lower_find_uses(const cmdq_lowering *l);
 void cmdq_lower_choose_formats(const cmdq_lowering *l, cmdq_lower_plan *plan, const cmdq_lower_use *uses,
                                uint32_t node);
 
+/* Hidden columns of an expert that are computed at once. */
+uint32_t cmdq_lower_expert_tile(const cmdq_lowering *l, const cmdq_lower_plan *plan, const tv_graph_node *n);
+
+/* Columns of a product's weights that share a scale. */
+uint32_t cmdq_lower_group(const cmdq_lowering *l, const tv_graph_node *n, unsigned input);
+
+/* Rows of a weight with `columns` columns that fit a bank with their scales. */
+uint32_t cmdq_lower_tile_rows(const cmdq_lowering *l, const cmdq_lower_plan *plan, uint32_t columns, uint32_t group);
+
 /* ---- buffers.c ---- */
 
 /* Adds the buffers of weights, which are first. False: a bank is too small. */
@@ -72,15 +81,6 @@ uint32_t cmdq_lower_heads_at_once(const cmdq_lowering *l, const cmdq_lower_plan 
 /* Chooses formats, tiles and buffers. TV_ERR_INPUT: values do not fit SPM. */
 tv_status cmdq_lower_plan_memory(cmdq_lowering *l, const tv_backend_options *options, const tv_diag_sink *sink);
 void cmdq_lower_plan_fini(cmdq_lower_plan *plan);
-
-/* Hidden columns of an expert that are computed at once. */
-uint32_t cmdq_lower_expert_tile(const cmdq_lowering *l, const cmdq_lower_plan *plan, const tv_graph_node *n);
-
-/* Columns of a product's weights that share a scale. */
-uint32_t cmdq_lower_group(const cmdq_lowering *l, const tv_graph_node *n, unsigned input);
-
-/* Rows of a weight with `columns` columns that fit a bank with their scales. */
-uint32_t cmdq_lower_tile_rows(const cmdq_lowering *l, const cmdq_lower_plan *plan, uint32_t columns, uint32_t group);
 
 /* ---- upload.c ---- */
 
