@@ -42,8 +42,10 @@ tv_asm_symbol *tv_symbol_intern(tv_asm_job *job, tv_sv name)
         return NULL;
     s = tv_asm_alloc(job, sizeof *s);
     char *copy = s ? tv_arena_str(&job->arena, name) : NULL;
-    if (!copy)
+    if (!copy) {
+        job->out_of_memory = true;
         return NULL;
+    }
     s->name = (tv_sv){copy, name.len};
     s->hash = tv_sv_hash(name);
     s->next_in_bucket = job->buckets[s->hash & (job->bucket_count - 1)];

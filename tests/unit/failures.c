@@ -15,6 +15,8 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "base/arena.h"
+
 enum { DEPTH = 24, PATHS_MAX = 1 << 14 };
 
 static struct {
@@ -107,6 +109,10 @@ bool failures_end(void)
     type __real_##name parameters;                                                                                     \
     type __wrap_##name parameters;                                                                                     \
     type __wrap_##name parameters { return fails(kind) ? (failure) : __real_##name(__VA_ARGS__); }
+
+/* An arena has a new block for a few of its allocations only, but each of them may be the one that needs it. */
+WRAP(FAILURE_MEMORY, void *, tv_arena_alloc, NULL, (struct tv_arena * arena, size_t size), arena, size)
+WRAP(FAILURE_MEMORY, char *, tv_arena_str, NULL, (struct tv_arena * arena, tv_sv text), arena, text)
 
 WRAP(FAILURE_MEMORY, void *, malloc, NULL, (size_t size), size)
 WRAP(FAILURE_MEMORY, void *, calloc, NULL, (size_t count, size_t size), count, size)

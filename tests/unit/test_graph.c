@@ -333,7 +333,7 @@ static void work_is_counted_per_token(void **state)
     tv_graph_builder b = begin();
     uint32_t w = constant(&b, "w", 1, 3, 4), w2 = constant(&b, "w2", 1, 5, 2);
     uint32_t s = reshape(&b, "s", X, (tv_graph_shape){3, {TV_DIM_TOKENS, 2, 2}});
-    tv_graph_cost expected[16] = {{0, 4}, {0, 0}}; /* the embedding's row; Reshape moves nothing */
+    tv_graph_cost expected[40] = {{0, 4}, {0, 0}}; /* the embedding's row; Reshape moves nothing */
     unsigned n = 2;
     tv_graph_add2(&b, TV_OP_GEMM, "gemm", X, w);
     expected[n++] = (tv_graph_cost){2 * 3 * 4, 3 * 4};
@@ -361,8 +361,32 @@ static void work_is_counted_per_token(void **state)
     expected[n++] = (tv_graph_cost){4, 0};
     tv_graph_add1(&b, TV_OP_SOFTMAX, "softmax", X);
     expected[n++] = (tv_graph_cost){16, 0};
-    uint32_t y = tv_graph_add1(&b, TV_OP_EXP, "exp", X);
+    static const tv_graph_op maps[] = {TV_OP_RELU, TV_OP_SIGMOID, TV_OP_TANH, TV_OP_SWISH,
+                                       TV_OP_GELU, TV_OP_SQRT,    TV_OP_EXP};
+    uint32_t y = X;
+    for (unsigned i = 0; i < sizeof maps / sizeof maps[0]; i++) {
+        y = tv_graph_add1(&b, maps[i], "map", X);
+        expected[n++] = (tv_graph_cost){4, 0};
+    }
+    for (tv_graph_op op = TV_OP_ADD; op <= TV_OP_DIV; op++) {
+        tv_graph_add2(&b, op, "binary", X, X);
+        expected[n++] = (tv_graph_cost){4, 0};
+    }
+    tv_graph_add1(&b, TV_OP_REDUCE_MEAN, "mean", X);
     expected[n++] = (tv_graph_cost){4, 0};
+    uint32_t gains = vector(&b, 4);
+    tv_graph_add2(&b, TV_OP_RMS_NORMALIZATION, "rms", X, gains);
+    tv_graph_add2(&b, TV_OP_LAYER_NORMALIZATION, "layer", X, gains);
+    tv_graph_add(&b, TV_OP_NORM, "norm", (uint32_t[]){X}, 1, &(tv_graph_attrs){.groups = 1});
+    tv_graph_add(&b, TV_OP_ROTARY_EMBEDDING, "rope", (uint32_t[]){X}, 1,
+                 &(tv_graph_attrs){.heads = 1, .rotary_dim = 4, .theta = 1, .frequency_scale = 1});
+    for (unsigned i = 0; i < 4; i++)
+        expected[n++] = (tv_graph_cost){16, 0};
+    tv_graph_add2(&b, TV_OP_CONCAT, "concat", X, X);
+    tv_graph_add1(&b, TV_OP_TRANSPOSE, "transpose", s);
+    n += 2; /* nothing is computed */
+    tv_graph_add(&b, TV_OP_LINEAR, "linear", (uint32_t[]){X, w}, 2, NULL);
+    expected[n++] = (tv_graph_cost){2 * 3 * 4, 3 * 4};
     (void)state;
     tv_graph *graph = finish(&b, y);
     for (unsigned i = 0; i < n; i++) {

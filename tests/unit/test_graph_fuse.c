@@ -95,6 +95,10 @@ static uint32_t partner(maker *m, uint32_t x)
 static uint32_t binary(maker *m, uint32_t x)
 {
     static const tv_graph_op ops[] = {TV_OP_ADD, TV_OP_ADD, TV_OP_SUB, TV_OP_MUL};
+    if (chance(m, 50)) /* read once, so that it may be fused */
+        x = gemm(m, x, even_size(m), chance(m, 50));
+    if (chance(m, 30))
+        x = activate(m, x);
     uint32_t y = partner(m, x);
     return chance(m, 50) ? add2(m, ops[unit_below(&m->rng, 4)], x, y) : add2(m, ops[unit_below(&m->rng, 4)], y, x);
 }
@@ -120,7 +124,13 @@ static uint32_t reshape(maker *m, uint32_t x, uint32_t heads, uint32_t size)
 /* The norm of each head, usually of the shape that the pass fuses. */
 static uint32_t normalize_heads(maker *m, uint32_t x)
 {
-    uint32_t size = columns(m, x) / 2, y = normalize(m, reshape(m, x, 2, size), size);
+    uint32_t size = columns(m, x) / 2;
+    if (chance(m, 20)) /* the norm is of more than the last axis of what is reshaped */
+        return reshape(m, reshape(m, normalize(m, reshape(m, reshape(m, x, 2, size), 0, 2 * size), 2 * size), 2, size),
+                       0, 2 * size);
+    uint32_t y = normalize(m, reshape(m, x, 2, size), size);
+    if (chance(m, 20)) /* not back to the shape before */
+        return reshape(m, reshape(m, y, 1, 2 * size), 0, 2 * size);
     if (chance(m, 20))
         m->pool[m->count++] = reshape(m, y, 0, 2 * size);
     return reshape(m, y, 0, 2 * size);
@@ -216,7 +226,8 @@ static uint32_t add_step(maker *m)
     case 0:
         return gemm(m, x, even_size(m), chance(m, 50));
     case 1:
-        return activate(m, gemm(m, x, even_size(m), chance(m, 50)));
+        x = activate(m, gemm(m, x, even_size(m), chance(m, 50)));
+        return chance(m, 20) ? activate(m, x) : x;
     case 2:
         return binary(m, x);
     case 3:
@@ -315,6 +326,11 @@ static void a_graph_computes_its_operators_and_the_fused_graph_the_same_bits(voi
         for (unsigned t = 0; t < TOKENS; t++)
             tokens[t] = (int32_t)unit_below(&unfused.rng, WORDS);
         assert_int_equal(tv_graph_fuse(b, NULL), TV_OK);
+        if (seed % 4 == 0) { /* fused graphs are valid inputs, too */
+            size_t nodes = b->nodes.count;
+            assert_int_equal(tv_graph_fuse(b, NULL), TV_OK);
+            assert_in_range(b->nodes.count, 1, nodes);
+        }
         void *host_a = run_host(a, tokens, logits, 1), *host_b = run_host(b, tokens, again, 1 + seed % 2);
         compare_with_evaluation(a, tokens, host_a, logits, seed);
         if (memcmp(logits, again, sizeof logits) != 0)
