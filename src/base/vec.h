@@ -36,7 +36,8 @@ void *tv_vec_grow(void *data, size_t size, size_t count, size_t extra, size_t *c
        !(vec)->failed)))
 
 /* Appends one element. False when out of memory. */
-#define TV_VEC_PUSH(vec, ...) (TV_VEC_RESERVE(vec, 1) ? ((vec)->data[(vec)->count++] = (__VA_ARGS__), true) : false)
+#define TV_VEC_PUSH(vec, ...)                                                                                          \
+    ((bool)(TV_VEC_RESERVE(vec, 1) ? ((vec)->data[(vec)->count++] = (__VA_ARGS__), true) : false))
 
 /* Appends `n` uninitialized elements, which may be none, and returns the first of them; NULL when out of memory. There
  * is always room for one element, so that the address exists. */
