@@ -9,7 +9,7 @@ BUILD is a build folder with -Dfuzz=true, of which only the target fuzz-targets 
 from fuzz/corpus/NAME, and from the seeds and dictionaries of run.py, which are made from the examples and the instruction tables;
 TRIVET makes the seeds. The targets run in slices of SLICE seconds in turn until each has the executions of RUNS; --seconds bounds
 the whole. Three slices of four have inputs of an eighth of the length, which are several times faster and reach most edges. The counts and the inputs found are in BUILD/fuzz/work, so that a campaign that was interrupted is continued. A target is started again after a crash, up to CRASHES_MAX; crashing inputs and reports are in
-BUILD/fuzz/found/NAME. --keep merges what was found into fuzz/corpus/NAME, the smallest inputs first, at most CORPUS_BYTES, and
+BUILD/fuzz/found/NAME. --keep merges the MERGED smallest inputs found into fuzz/corpus/NAME, the smallest first, at most CORPUS_BYTES and CORPUS_FILES, and
 --report only prints the table of the counts so far; with --markdown as it is in the manual. The exit status is 1 when a crash
 was found.
 """
@@ -40,7 +40,8 @@ SLICE = 60
 SHORT, SHORTEST = 8, 96  # short inputs have a SHORT-th of the length, but at least so many bytes
 SHARE = 10
 CRASHES_MAX = 10
-CORPUS_BYTES = 100000
+CORPUS_BYTES, CORPUS_FILES = 100000, 290
+MERGED = 4000  # the smallest inputs found, of which those to keep are taken
 FLAGS = ["-timeout=20", "-entropic=0", "-rss_limit_mb=4096", "-print_final_stats=1"]
 COLUMNS = ("executions", "seconds", "asan_executions", "asan_seconds", "edges", "features", "crashes", "slices")
 
@@ -137,8 +138,10 @@ def keep(name, options):
     """Keeps inputs that reach every edge found, the smallest first."""
     corpus, dictionary = prepare(name, options)
     target = os.path.join(options.build, "fuzz", "fuzz_" + name)
-    with tempfile.TemporaryDirectory(prefix="trivet-fuzz-") as merged:
-        subprocess.run([target, "-set_cover_merge=1", "-use_counters=0", *FLAGS, "-max_len=%d" % run.LENGTHS[name], *dictionary, merged, corpus],
+    with tempfile.TemporaryDirectory(prefix="trivet-fuzz-") as merged, tempfile.TemporaryDirectory(prefix="trivet-fuzz-") as small:
+        for path in sorted(glob.glob(os.path.join(corpus, "*")), key=os.path.getsize)[:MERGED]:
+            shutil.copy(path, small)
+        subprocess.run([target, "-set_cover_merge=1", "-use_counters=0", *FLAGS, "-max_len=%d" % run.LENGTHS[name], *dictionary, merged, small],
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         kept = os.path.join(ROOT, "fuzz", "corpus", name)
         inputs = sorted(glob.glob(os.path.join(merged, "*")), key=lambda path: (os.path.getsize(path), path))
@@ -149,7 +152,7 @@ def keep(name, options):
             if not os.path.basename(path).startswith("crash-"):  # the inputs of fixed crashes stay
                 os.unlink(path)
         size = 0
-        for path in inputs:
+        for path in inputs[:CORPUS_FILES]:
             size += os.path.getsize(path)
             if size > CORPUS_BYTES:
                 break
