@@ -61,7 +61,7 @@ typedef struct tv_llm_options {
     int timing_only;                 /* cycles without data */
     int verify;                      /* keep the values that tv_llm_verify compares */
     const char *sample;              /* text for calibrating quantization ranges; NULL: random tokens */
-    tv_llm_progress progress;        /* of uploading the weights, tv_llm_time and tv_llm_eval */
+    tv_llm_progress progress;        /* of creating the session, prompts, tv_llm_time, tv_llm_eval, tv_llm_verify */
     struct tv_output_group *outputs; /* puts the programs of `emit` in place, with the folder; borrowed until the
                                         session is freed. NULL: each is put in place when complete */
     int allow_host_ops;              /* the host computes operators that the machine has no instructions for; otherwise

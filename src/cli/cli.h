@@ -184,6 +184,7 @@ typedef struct cli_progress {
 void cli_progress_begin(cli *c, cli_progress *progress);
 void cli_progress_show(cli_progress *progress, const char *what, uint64_t done, uint64_t total);
 void cli_progress_end(cli_progress *progress);
+void cli_progress_hide(cli_progress *progress); /* clears the line, before other output */
 
 /* Notes how far the work is, without showing it. */
 void cli_progress_note(cli_progress *progress, const char *what, uint64_t done, uint64_t total);

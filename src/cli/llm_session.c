@@ -118,6 +118,7 @@ static void print_on_terminal(llm_job *j, const char *bytes, size_t size)
 int llm_print_text(void *user, const char *bytes, size_t size)
 {
     llm_job *j = user;
+    cli_progress_hide(&j->progress);
     cli_progress_note(&j->progress, "generating", j->progress.done + 1, j->tokens);
     if (j->on_terminal)
         print_on_terminal(j, bytes, size);
@@ -254,8 +255,11 @@ static tv_status evaluate_text(llm_job *j, const tv_input *text, tv_llm_session 
 static tv_status verify_layers(llm_job *j, tv_llm_session *session, llm_outcome *out)
 {
     const char *prompt = cli_value(j->c, "prompt");
-    return tv_llm_verify(session, prompt ? prompt : "To be, or not to be: that is the question.", j->tokens,
-                         &out->layers, &out->layer_count, &j->c->sink);
+    cli_progress_begin(j->c, &j->progress);
+    tv_status status = tv_llm_verify(session, prompt ? prompt : "To be, or not to be: that is the question.", j->tokens,
+                                     &out->layers, &out->layer_count, &j->c->sink);
+    cli_progress_end(&j->progress);
+    return status;
 }
 
 tv_status llm_run_target(llm_job *j, const char *target, const tv_input *text, llm_outcome *out)

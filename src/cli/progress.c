@@ -45,9 +45,15 @@ void cli_progress_show(cli_progress *progress, const char *what, uint64_t done, 
             total ? 100.0 * (double)done / (double)total : 0.0);
 }
 
+void cli_progress_hide(cli_progress *progress)
+{
+    if (progress->shown)
+        fputs("\r\033[K", stderr);
+    progress->shown = false;
+}
+
 void cli_progress_end(cli_progress *progress)
 {
     current = NULL;
-    if (progress->shown)
-        fputs("\r\033[K", stderr);
+    cli_progress_hide(progress);
 }

@@ -25,7 +25,7 @@ typedef struct tv_backend_options {
     uint32_t sample_count;
     tv_weight_report weights;      /* receives the error of each constant that is converted */
     tv_llm_progress progress;      /* of `create` */
-    tv_llm_progress step_progress; /* of steps; reported by the host only */
+    tv_llm_progress step_progress; /* of each step, in units of the backend */
 } tv_backend_options;
 
 static inline void tv_progress_report(const tv_llm_progress *progress, const char *what, uint64_t done, uint64_t total)

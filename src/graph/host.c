@@ -318,7 +318,8 @@ static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32
         h->tokens = tokens + done;
         h->first_logits_row = last_only ? h->rows - 1 : 0;
         for (size_t i = 0; i < h->graph->nodes.count; i++) {
-            tv_progress_report(&h->progress, "measuring activations", i, h->graph->nodes.count);
+            tv_progress_report(&h->progress, "measuring activations", done * h->graph->nodes.count + h->rows * i,
+                               count * h->graph->nodes.count);
             TV_TRY(execute_node(h, &h->graph->nodes.data[i], sink));
         }
         for (uint32_t r = h->first_logits_row; r < h->rows; r++)

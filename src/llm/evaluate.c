@@ -75,10 +75,13 @@ tv_status tv_llm_eval(tv_llm_session *s, const char *text, size_t size, uint32_t
     if (total == 0)
         status = tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "give a longer text",
                          "the text has %zu token%s; an evaluation needs at least %u", n, n == 1 ? "" : "s", spare + 1);
+    if (status == TV_OK)
+        stopped = tv_llm_report_progress(s, "evaluating", 0, total);
     for (size_t at = 0; sums.count < total && status == TV_OK && !stopped; at += window) {
         status = eval_window(s, ids + at, (uint32_t)tv_min_u64(window, total - sums.count), &sums, sink);
         stopped = tv_llm_report_progress(s, "evaluating", sums.count, total);
     }
+    tv_llm_report_progress(s, NULL, 0, 0);
     free(ids);
     if (status != TV_OK)
         return status;
@@ -140,8 +143,11 @@ tv_status tv_llm_verify(tv_llm_session *s, const char *text, uint32_t max_tokens
             : tv_fail_memory(sink);
     for (uint32_t i = 0; *list && i < *count; i++)
         (*list)[i].cosine = 1;
-    for (size_t i = 0; i < n && i < max_tokens && i < s->context && status == TV_OK; i++)
+    for (size_t i = 0; i < n && i < max_tokens && i < s->context && status == TV_OK; i++) {
+        tv_llm_report_progress(s, "comparing", i, tv_min_u64(n, tv_min_u64(max_tokens, s->context)));
         status = verify_token(s, host, host_logits, ids[i], (uint32_t)i, *list, sink);
+    }
+    tv_llm_report_progress(s, NULL, 0, 0);
     if (host)
         tv_backend_host.destroy(host);
     free(host_logits);

@@ -33,7 +33,9 @@ static tv_status run_prompt(tv_llm_session *s, const tv_generation *g, const tv_
         return tv_fail_memory(sink);
     ids[0] = s->pending;
     memcpy(ids + pending, g->prompt, g->prompt_count * sizeof *ids);
+    tv_llm_report_progress(s, "running the prompt", 0, n);
     tv_status status = tv_llm_run_step(s, ids, (uint32_t)n, true, true, sink);
+    tv_llm_report_progress(s, NULL, 0, 0);
     free(ids);
     if (status == TV_OK)
         s->pending = -1;
@@ -127,6 +129,7 @@ tv_status tv_llm_time(tv_llm_session *s, uint32_t prompt, uint32_t count, const 
         status = tv_llm_run_step(s, tokens, 1, true, false, sink);
         stopped = tv_llm_report_progress(s, "timing", (uint64_t)prompt + i + 1, total);
     }
+    tv_llm_report_progress(s, NULL, 0, 0);
     free(tokens);
     return status;
 }

@@ -121,6 +121,18 @@ static tv_status check_options(const tv_llm *llm, const tv_backend *backend, con
     return TV_OK;
 }
 
+/* The progress of a step, as that of the current work. */
+static int report_step(void *user, const char *what, uint64_t done, uint64_t total)
+{
+    tv_llm_session *s = user;
+    (void)what;
+    if (s->phase && s->progress.report && total)
+        s->progress.report(s->progress.user, s->phase,
+                           s->phase_done + (uint64_t)((double)s->step_count * (double)done / (double)total),
+                           s->phase_total);
+    return 0;
+}
+
 /* Adds a conversion to those of the same tensor to the same format. */
 static void add_weight(void *user, const tv_matrix *matrix, const char *format, const tv_weight_error *error)
 {
@@ -175,7 +187,8 @@ tv_status tv_llm_session_new_on(tv_llm *llm, const tv_backend *backend, const tv
                               .sample = sample,
                               .sample_count = sample_count,
                               .weights = {options->measure_weights ? add_weight : NULL, s},
-                              .progress = options->progress};
+                              .progress = options->progress,
+                              .step_progress = {report_step, s}};
     tv_status status = s->logits && (s->emit || !options->emit)
                            ? backend->create(llm->model->graph, &own, sink, &s->state)
                            : tv_fail_memory(sink);
@@ -227,6 +240,7 @@ tv_status tv_llm_run_step(tv_llm_session *s, const int32_t *tokens, uint32_t cou
     tv_stats before = {.size = sizeof before};
     tv_stats after = {.size = sizeof after};
     double start = wall_seconds();
+    s->step_count = count;
     if (s->summary.machine)
         tv_machine_stats(s->summary.machine, &before);
     TV_TRY(s->backend->step(s->state, tokens, count, s->position, last_only, s->logits, sink));
@@ -253,9 +267,12 @@ tv_status tv_llm_check_text(const tv_llm_session *s, const tv_diag_sink *sink)
     return TV_OK;
 }
 
-bool tv_llm_report_progress(const tv_llm_session *s, const char *what, uint64_t done, uint64_t total)
+bool tv_llm_report_progress(tv_llm_session *s, const char *what, uint64_t done, uint64_t total)
 {
-    return s->progress.report && s->progress.report(s->progress.user, what, done, total) != 0;
+    s->phase = what;
+    s->phase_done = done;
+    s->phase_total = total;
+    return what && s->progress.report && s->progress.report(s->progress.user, what, done, total) != 0;
 }
 
 tv_status tv_llm_session_summary(const tv_llm_session *session, tv_llm_summary *out)

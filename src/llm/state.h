@@ -31,9 +31,11 @@ struct tv_llm_session {
     float *logits;   /* [vocab], or [TV_EVAL_WINDOW][vocab] during evaluation */
     tv_llm_summary summary;
     tv_llm_progress progress;
-    bool timing;                       /* timing only, no data */
-    char *emit;                        /* or NULL */
-    TV_VEC(tv_session_weight) weights; /* with measure_weights */
+    const char *phase; /* name of the current work for progress; NULL: its steps are not reported */
+    uint64_t phase_done, phase_total, step_count; /* tokens before the current step; all; of the step */
+    bool timing;                                  /* timing only, no data */
+    char *emit;                                   /* or NULL */
+    TV_VEC(tv_session_weight) weights;            /* with measure_weights */
 };
 
 /* Runs the backend on `count` tokens and accounts for them as prompt (prefill) or generated tokens (decode). */
@@ -47,7 +49,8 @@ tv_status tv_llm_check_text(const tv_llm_session *s, const tv_diag_sink *sink);
 tv_status tv_llm_encode(const tv_llm *llm, tv_sv text, unsigned flags, int32_t **ids, size_t *count,
                         const tv_diag_sink *sink);
 
-/* Reports progress. Returns true if the callback ends the work. */
-bool tv_llm_report_progress(const tv_llm_session *s, const char *what, uint64_t done, uint64_t total);
+/* Reports progress between steps, and from now on that of steps as the same work; `what` NULL ends that. Returns true
+ * if the callback ends the work. */
+bool tv_llm_report_progress(tv_llm_session *s, const char *what, uint64_t done, uint64_t total);
 
 #endif

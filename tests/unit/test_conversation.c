@@ -216,6 +216,7 @@ static struct {
     int32_t script[64]; /* the token that follows each step */
     uint32_t scripted, next;
     bool allow_host_ops;
+    tv_llm_progress progress;
 } record;
 
 static tv_status create(const tv_graph *graph, const tv_backend_options *options, const tv_diag_sink *sink,
@@ -224,6 +225,7 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
     (void)graph;
     (void)sink;
     record.allow_host_ops = options->allow_host_ops;
+    record.progress = options->step_progress;
     *state = &record;
     return TV_OK;
 }
@@ -241,6 +243,7 @@ static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32
     memcpy(record.tokens + record.count, tokens, count * sizeof *tokens);
     record.count += count;
     assert_true(record.next < record.scripted);
+    record.progress.report(record.progress.user, "half of a step", 1, 2);
     memset(logits, 0, VOCABULARY * sizeof *logits);
     logits[record.script[record.next++]] = 1;
     return TV_OK;
@@ -438,6 +441,32 @@ static void a_message_beyond_the_context_is_rejected(void **state)
     tv_llm_free(llm);
 }
 
+static int note_progress(void *user, const char *what, uint64_t done, uint64_t total)
+{
+    char *at = (char *)user + strlen(user);
+    sprintf(at, "%s %u/%u; ", what, (unsigned)done, (unsigned)total);
+    return 0;
+}
+
+/* A generated token has no line: the text itself shows the progress. */
+static void prompts_report_the_progress_of_their_step(void **state)
+{
+    (void)state;
+    char lines[256] = "";
+    tv_llm *llm = open_model(&conversations[0], (file_options){.no_bos = true});
+    tv_llm_session *session = NULL;
+    memset(&record, 0, sizeof record);
+    tv_llm_options options = {.size = sizeof options, .progress = {note_progress, lines}};
+    assert_int_equal(tv_llm_session_new_on(llm, &backend, &options, NULL, &session), TV_OK);
+    script_text("xyz");
+    assert_int_equal(
+        tv_llm_generate(session, "abcd", 3, &(tv_llm_sampling){sizeof(tv_llm_sampling), 0, 1, 1}, NULL, NULL, NULL),
+        TV_OK);
+    assert_string_equal(lines, "running the prompt 0/4; running the prompt 2/4; ");
+    tv_llm_session_free(session);
+    tv_llm_free(llm);
+}
+
 static void host_operations_are_allowed_by_an_option(void **state)
 {
     (void)state;
@@ -461,6 +490,7 @@ int main(void)
         cmocka_unit_test(a_file_without_bos_has_none),
         cmocka_unit_test(templates_are_named_or_rejected),
         cmocka_unit_test(a_message_beyond_the_context_is_rejected),
+        cmocka_unit_test(prompts_report_the_progress_of_their_step),
         cmocka_unit_test(host_operations_are_allowed_by_an_option),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);

@@ -91,6 +91,7 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
     l->emit = options->emit;
     l->outputs = options->outputs;
     l->weights = options->weights;
+    l->step_progress = options->step_progress;
     l->timing = options->mode == TV_MODE_TIMING;
     l->pool = tv_pool_new(options->threads);
     l->te = (unsigned)tv_backend_parameter(options->config, "npu.te");
@@ -397,8 +398,11 @@ static tv_status stop_at(cmdq_lowering *l, const tv_graph_node *n, tv_buf *init,
 /* Lowers and runs all nodes. Without a row that needs logits the output block is omitted. */
 static tv_status lower_nodes(cmdq_lowering *l, tv_buf *init, const tv_diag_sink *sink)
 {
-    for (uint32_t i = 0; i < l->graph->nodes.count; i++) {
+    uint64_t count = l->graph->nodes.count;
+    for (uint32_t i = 0; i < count; i++) {
         const tv_graph_node *n = &l->graph->nodes.data[i];
+        tv_progress_report(&l->step_progress, "running", l->step_done * count + (uint64_t)l->rows * i,
+                           l->step_count * count);
         tv_graph_block_name(n->block, l->block_name);
         if (!is_left_out(l, n)) {
             if (cmdq_lower_stops(l, i))
@@ -436,6 +440,8 @@ static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32
     for (uint32_t done = 0; done < count; done += l->rows) {
         l->rows = count - done < rows_max ? count - done : rows_max;
         l->position = position + done;
+        l->step_done = done;
+        l->step_count = count;
         l->first_logits_row = !last_only ? 0 : done + l->rows == count ? l->rows - 1 : l->rows;
         l->plan = &l->plans[l->rows > 1]; /* fewer rows use the buffers of the maximum */
         TV_TRY(step_rows(l, tokens + done, logits_out + (last_only ? 0 : done * (size_t)tv_graph_vocabulary(l->graph)),

@@ -136,7 +136,9 @@ struct cmdq_lowering {
     uint32_t rows, position, first_logits_row;
     uint32_t reads[8], writes[4], read_count, write_count; /* buffers */
     tv_weight_report weights;
-    tv_output_group *outputs; /* or NULL */
+    tv_llm_progress step_progress;
+    uint64_t step_done, step_count; /* tokens of the current step: before the current rows; all */
+    tv_output_group *outputs;       /* or NULL */
     const char *emit;
     bool timing;                /* timing only, no data */
     float **values;             /* recorded values of the graph, or NULL */

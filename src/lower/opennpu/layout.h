@@ -111,6 +111,7 @@ typedef struct opennpu_lower_model {
     void *user;
     const tv_diag_sink *sink; /* of the step */
     tv_weight_report weights;
+    tv_llm_progress step_progress;
     opennpu_lower_emitter e;
     uint32_t k, context, position_blocks, kv_chunks, v_stride;
     uint32_t heads, kv_heads, head_dim; /* of every Attention */

@@ -121,6 +121,7 @@ static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32
         float *out = logits + (last_only ? 0 : (size_t)done * vocab);
         rows = count - done < l->m.k ? count - done : l->m.k;
         l->single_token = count == 1;
+        tv_progress_report(&l->m.step_progress, "running", done, count);
         if ((position + done) % l->m.k == 0 && rows >= 2 && rows > l->m.k / 8) {
             opennpu_lower_batch batch = {.m = &l->m,
                                          .e = &l->m.e,
@@ -209,6 +210,7 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
     l->m.user = l;
     l->m.pool = tv_pool_new(options->threads);
     l->m.weights = options->weights;
+    l->m.step_progress = options->step_progress;
     tv_status status = read_config(l, options, sink);
     if (status == TV_OK)
         status = allocate(l, options, sink);

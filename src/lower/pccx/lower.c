@@ -76,6 +76,7 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
         .emit = options->emit,
         .outputs = options->outputs,
         .weights = options->weights,
+        .step_progress = options->step_progress,
         .timing = options->mode == TV_MODE_TIMING,
         .keep_values = options->keep_values,
         .pool = tv_pool_new(options->threads),
@@ -150,6 +151,8 @@ static tv_status lower_nodes(pccx_lowering *l, const tv_diag_sink *sink)
     uint32_t vocabulary = tv_graph_vocabulary(l->graph), count = (uint32_t)l->graph->nodes.count;
     for (uint32_t i = 0; i < l->tail; i++) {
         uint32_t first = tv_graph_node_at(l->graph, i)->block == TV_BLOCK_OUTPUT ? l->first_logits_row : 0;
+        tv_progress_report(&l->step_progress, "running", l->step_done * count + (uint64_t)l->rows * i,
+                           l->step_count * count);
         if (first < l->rows)
             TV_TRY(lower_node(l, i, first, l->rows, sink));
     }
@@ -184,6 +187,8 @@ static tv_status step(void *state, const int32_t *tokens, uint32_t count, uint32
     for (uint32_t done = 0; done < count; done += l->rows) {
         l->rows = count - done < l->rows_max ? count - done : l->rows_max;
         l->position = position + done;
+        l->step_done = done;
+        l->step_count = count;
         l->first_logits_row = !last_only ? 0 : done + l->rows == count ? l->rows - 1 : l->rows;
         TV_TRY(
             step_rows(l, tokens + done, logits + (last_only ? 0 : (size_t)done * tv_graph_vocabulary(l->graph)), sink));

@@ -185,6 +185,8 @@ typedef struct pccx_lowering {
     unsigned host_op_count, host_op_of[TV_OPS];
     tv_output_group *outputs; /* or NULL */
     tv_weight_report weights;
+    tv_llm_progress step_progress;
+    uint64_t step_done, step_count; /* tokens of the current step: before the current rows; all */
     const char *emit;
     uint32_t steps, programs;
     bool constants_loaded; /* L2 contains the constants */
