@@ -111,7 +111,7 @@ static tv_status small_config(scene *s, const char *target, tv_config **out)
                           &s->sink);
 }
 
-static tv_status session(scene *s, const char *target)
+static tv_status session(scene *s, const char *target, bool emits)
 {
     tv_llm *llm;
     tv_config *config = NULL;
@@ -126,6 +126,7 @@ static tv_status session(scene *s, const char *target)
                                                       .context = 16,
                                                       .threads = 1,
                                                       .sample = "abcd",
+                                                      .emit = emits ? in_folder("") : NULL,
                                                       .verify = 1},
                                     &s->sink, &session);
     if (status == TV_OK)
@@ -136,13 +137,19 @@ static tv_status session(scene *s, const char *target)
     return status;
 }
 
-static tv_status session_host(scene *s) { return session(s, "host"); }
+static tv_status session_host(scene *s) { return session(s, "host", false); }
 
-static tv_status session_pccx(scene *s) { return session(s, "pccx"); }
+static tv_status session_pccx(scene *s) { return session(s, "pccx", false); }
 
-static tv_status session_opennpu(scene *s) { return session(s, "opennpu"); }
+static tv_status session_opennpu(scene *s) { return session(s, "opennpu", false); }
 
-static tv_status session_cmdq(scene *s) { return session(s, "cmdq"); }
+static tv_status session_cmdq(scene *s) { return session(s, "cmdq", false); }
+
+static tv_status emit_pccx(scene *s) { return session(s, "pccx", true); }
+
+static tv_status emit_opennpu(scene *s) { return session(s, "opennpu", true); }
+
+static tv_status emit_cmdq(scene *s) { return session(s, "cmdq", true); }
 
 static const scenario scenarios[] = {
     {"graph", graph, TV_OK},
@@ -150,6 +157,9 @@ static const scenario scenarios[] = {
     {"session_pccx", session_pccx, TV_OK},
     {"session_opennpu", session_opennpu, TV_OK},
     {"session_cmdq", session_cmdq, TV_OK},
+    {"emit_pccx", emit_pccx, TV_OK},
+    {"emit_opennpu", emit_opennpu, TV_OK},
+    {"emit_cmdq", emit_cmdq, TV_OK},
 };
 
 int main(int argc, char **argv)
