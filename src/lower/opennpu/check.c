@@ -243,8 +243,8 @@ static tv_status find_classifier(opennpu_lower_model *m, const tv_diag_sink *sin
     }
     if (!n || n->op != TV_OP_LINEAR || n->inputs[3] != TV_NO_VALUE ||
         tv_graph_elements(g, value) != tv_graph_vocabulary(g))
-        return tv_backend_reject(g, opennpu_lower_producer(g, g->logits), "opennpu", "logits that are no product",
-                                 sink);
+        return tv_backend_reject(g, opennpu_lower_producer(g, g->logits), "opennpu",
+                                 "way to compute logits that are no product", sink);
     m->values[value].token_major = true;
     m->classifier = (uint32_t)(n - g->nodes.data);
     return TV_OK;
