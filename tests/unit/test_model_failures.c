@@ -10,6 +10,8 @@
 #include "graph/passes.h"
 #include "random_model.h"
 
+extern const tv_backend tv_backend_opennpu;
+
 static char model_path[] = "/tmp/trivet-model-XXXXXX";
 
 /* ---- Graphs ---- */
@@ -69,6 +71,80 @@ static tv_status graph(scene *s)
     tv_status status = tv_graph_fuse(graph, &s->sink);
     if (status == TV_OK)
         status = measure_graph(s, graph);
+    tv_graph_free(graph);
+    return status;
+}
+
+/* ---- Lowerings ---- */
+
+static uint32_t slice_of(tv_graph_builder *b, uint32_t x)
+{
+    return tv_graph_add(b, TV_OP_SLICE, "slice", &x, 1, &(tv_graph_attrs){.start = 2, .end = 6});
+}
+
+/* Experts, and a node of the host. */
+static tv_status build_experts(scene *s, tv_graph **out)
+{
+    static float numbers[512];
+    tv_graph_builder b;
+    for (unsigned i = 0; i < 512; i++)
+        numbers[i] = (float)(i % 13) / 8 - 0.5F;
+    tv_graph_begin(&b, 1, 16, &s->sink);
+    tv_matrix m = {.values = numbers, .rows = 8, .columns = 8, .count = 1}, v = m, stack = m;
+    v.rows = 1;
+    stack.count = 4;
+    uint32_t w = tv_graph_constant(&b, "w", &m), row = tv_graph_constant(&b, "row", &v),
+             experts = tv_graph_constant(&b, "experts", &stack);
+    uint32_t x = tv_graph_add2(&b, TV_OP_GATHER, "x", w, tv_graph_tokens(&b));
+    b.block = 0;
+    x = tv_graph_add(&b, TV_OP_LAYER_NORMALIZATION, "n", (uint32_t[]){x, row, row}, 3,
+                     &(tv_graph_attrs){.epsilon = 1e-5F});
+    x = tv_graph_add(&b, TV_OP_ROTARY_EMBEDDING, "r", (uint32_t[]){x, TV_NO_VALUE}, 2,
+                     &(tv_graph_attrs){.heads = 2, .theta = 10, .frequency_scale = 1, .rotary_dim = 4});
+    uint32_t inputs[] = {x, slice_of(&b, tv_graph_add2(&b, TV_OP_GEMM, "router", x, w)), experts, experts, experts};
+    x = tv_graph_add(&b, TV_OP_MOE, "moe", inputs, 5,
+                     &(tv_graph_attrs){.experts_used = 2, .normalize = true, .activation = TV_ACTIVATION_SWISH});
+    tv_graph_end_layer(&b, x);
+    b.block = TV_BLOCK_OUTPUT;
+    return tv_graph_finish(&b, tv_graph_add2(&b, TV_OP_GEMM, "logits", x, w), out);
+}
+
+/* A batch of tokens, then a single one. */
+static tv_status run_lowering(scene *s, const tv_backend *backend, const tv_graph *graph)
+{
+    static const int32_t tokens[] = {0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3};
+    enum { COUNT = TV_COUNTOF(tokens) };
+    float logits[COUNT * 8];
+    void *state = NULL;
+    tv_config *config;
+    TRY(tv_config_new(backend->name, &s->sink, &config));
+    const tv_backend_options options = {.config = config,
+                                        .context = COUNT + 1,
+                                        .threads = 1,
+                                        .mode = TV_MODE_FULL,
+                                        .allow_host_ops = true,
+                                        .sample = tokens,
+                                        .sample_count = COUNT};
+    tv_status status = backend->create(graph, &options, &s->sink, &state);
+    if (status == TV_OK)
+        status = backend->step(state, tokens, COUNT, 0, false, logits, &s->sink);
+    if (status == TV_OK)
+        status = backend->step(state, tokens, 1, COUNT, true, logits, &s->sink);
+    for (unsigned i = 0; i < 8 && status == TV_OK; i++)
+        add_number(s, (uint64_t)(int64_t)(logits[i] * 1000));
+    if (state)
+        backend->destroy(state);
+    tv_config_free(config);
+    return status;
+}
+
+static tv_status lowering_opennpu(scene *s)
+{
+    tv_graph *graph;
+    TRY(build_experts(s, &graph));
+    tv_status status = tv_graph_fuse(graph, &s->sink);
+    if (status == TV_OK)
+        status = run_lowering(s, &tv_backend_opennpu, graph);
     tv_graph_free(graph);
     return status;
 }
@@ -153,6 +229,7 @@ static tv_status emit_cmdq(scene *s) { return session(s, "cmdq", true); }
 
 static const scenario scenarios[] = {
     {"graph", graph, TV_OK},
+    {"lowering_opennpu", lowering_opennpu, TV_OK},
     {"session_host", session_host, TV_OK},
     {"session_pccx", session_pccx, TV_OK},
     {"session_opennpu", session_opennpu, TV_OK},
