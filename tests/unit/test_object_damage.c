@@ -52,7 +52,7 @@ static void has_another_directive(tv_program *p)
     has_a_requirement(p);
 }
 
-static void damaged_parts_are_rejected(void **state)
+static void damaged_contents_are_rejected(void **state)
 {
     static const struct {
         void (*damage)(tv_program *program);
@@ -124,7 +124,7 @@ static void a_file_keeps_that_its_program_uses_proposals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(damaged_parts_are_rejected),
+        cmocka_unit_test(damaged_contents_are_rejected),
         cmocka_unit_test(the_last_label_of_an_instruction_names_it),
         cmocka_unit_test(a_format_of_another_form_is_rejected),
         cmocka_unit_test(a_file_keeps_that_its_program_uses_proposals),
