@@ -187,6 +187,19 @@ void pccx_lower_group_rows(pccx_lowering *l, uint32_t to, uint32_t in, uint32_t 
     }
 }
 
+uint32_t pccx_lower_product_input(pccx_lowering *l, uint32_t value)
+{
+    pccx_lower_value *v = &l->plan.values[value];
+    uint32_t in = pccx_lower_row_addr(l, value, l->row_first), rows = l->row_end - l->row_first;
+    if (rows == 1)
+        return in;
+    if (!v->grouped || v->grouped_first != l->row_first)
+        pccx_lower_group_rows(l, v->grouped_addr, in, rows, pccx_lower_padded(pccx_lower_columns(l, value)));
+    v->grouped = true;
+    v->grouped_first = l->row_first;
+    return v->grouped_addr;
+}
+
 void pccx_lower_multiply(pccx_lowering *l, uint32_t out, uint32_t in, uint64_t scales, uint64_t matrix, uint32_t n,
                          bool sum, bool accm)
 {
@@ -243,4 +256,11 @@ tv_status pccx_lower_run(pccx_lowering *l, const tv_diag_sink *sink)
     l->bank_count[0] = l->bank_count[1] = 0;
     tv_builder_label(&l->program, l->block_name); /* the block continues in the next program */
     return status;
+}
+
+tv_status pccx_lower_end_program(pccx_lowering *l, unsigned op, uint64_t elements, const tv_diag_sink *sink)
+{
+    l->host_ops[op].count++;
+    l->host_ops[op].elements += elements;
+    return pccx_lower_run(l, sink);
 }

@@ -11,27 +11,7 @@
  * handovers. */
 #include "lower/pccx/state.h"
 
-tv_status pccx_lower_end_program(pccx_lowering *l, unsigned op, uint64_t elements, const tv_diag_sink *sink)
-{
-    l->host_ops[op].count++;
-    l->host_ops[op].elements += elements;
-    return pccx_lower_run(l, sink);
-}
-
 /* ---- Products ---- */
-
-uint32_t pccx_lower_product_input(pccx_lowering *l, uint32_t value)
-{
-    pccx_lower_value *v = &l->plan.values[value];
-    uint32_t in = pccx_lower_row_addr(l, value, l->row_first), rows = l->row_end - l->row_first;
-    if (rows == 1)
-        return in;
-    if (!v->grouped || v->grouped_first != l->row_first)
-        pccx_lower_group_rows(l, v->grouped_addr, in, rows, pccx_lower_padded(pccx_lower_columns(l, value)));
-    v->grouped = true;
-    v->grouped_first = l->row_first;
-    return v->grouped_addr;
-}
 
 /* Adds the row at host address `row` to all current rows at `out`, or starts them with it. */
 static void emit_bias(pccx_lowering *l, uint32_t out, uint64_t row, uint32_t columns, bool add)

@@ -26,7 +26,7 @@ bool pccx_lower_next_piece(const pccx_lowering *l, uint32_t columns, bool by_row
     return row < l->row_end;
 }
 
-static uint32_t next_work_buffer(pccx_lowering *l)
+uint32_t pccx_lower_work_buffer(pccx_lowering *l)
 {
     l->work_next = (l->work_next + 1) % PCCX_LOWER_WORK_BUFFERS;
     return l->plan.work + l->work_next * (1 + pccx_lower_l2_size(l->piece));
@@ -36,7 +36,7 @@ static uint32_t next_work_buffer(pccx_lowering *l)
 
 static void scale_piece(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t scalar, uint32_t length, unsigned flags)
 {
-    uint32_t x = next_work_buffer(l);
+    uint32_t x = pccx_lower_work_buffer(l);
     pccx_lower_move(l, x, scalar, 1);
     pccx_lower_move(l, x + 1, in, length);
     pccx_lower_cvo(l, PCCX_CVO_SCALE, out, x, length, flags);
@@ -61,7 +61,7 @@ void pccx_lower_cvo_row(pccx_lowering *l, pccx_insn insn, uint32_t out, uint32_t
 /* tanh(x) = 1 / (1 + 1 / (e / 2)) with e = exp(2 x) - 1, which keeps its digits near 0. */
 static void emit_tanh(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t length)
 {
-    uint32_t e = next_work_buffer(l), x = next_work_buffer(l);
+    uint32_t e = pccx_lower_work_buffer(l), x = pccx_lower_work_buffer(l);
     scale_piece(l, x, in, pccx_lower_common_scalar(l, PCCX_COMMON_TWO), length, 0);
     pccx_lower_move(l, e, pccx_lower_common_scalar(l, PCCX_COMMON_HALF), 1);
     pccx_lower_move(l, e + 1, l->plan.minus_ones, length);
@@ -75,7 +75,7 @@ static void emit_tanh(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t leng
 /* sigmoid(x) = 1 / (1 + exp(-x)) */
 static void emit_sigmoid(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t length)
 {
-    uint32_t e = next_work_buffer(l), x = next_work_buffer(l);
+    uint32_t e = pccx_lower_work_buffer(l), x = pccx_lower_work_buffer(l);
     scale_piece(l, x, in, pccx_lower_common_scalar(l, PCCX_COMMON_MINUS_ONE), length, 0);
     pccx_lower_move(l, e, l->plan.ones, length);
     pccx_lower_cvo(l, PCCX_CVO_EXP, e, x, length, PCCX_LOWER_ACCM);
@@ -85,7 +85,7 @@ static void emit_sigmoid(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t l
 /* max(x, 0): GELU far from 0 is x or 0. */
 static void emit_relu(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t length)
 {
-    uint32_t x = next_work_buffer(l);
+    uint32_t x = pccx_lower_work_buffer(l);
     scale_piece(l, x + 1, in, pccx_lower_common_scalar(l, PCCX_COMMON_HUGE), length, 0);
     pccx_lower_cvo(l, PCCX_CVO_GELU, x + 1, x + 1, length, 0);
     pccx_lower_move(l, x, pccx_lower_common_scalar(l, PCCX_COMMON_TINY), 1);
@@ -111,7 +111,7 @@ void pccx_lower_function(pccx_lowering *l, tv_activation function, uint32_t out,
  * `to` are added to. Activations are rounded to 8 bits: a second product adds what was lost. */
 static void select_lanes(pccx_lowering *l, uint32_t out, uint32_t to, uint32_t in, uint32_t from, uint32_t count)
 {
-    uint32_t rows = to + count, columns = pccx_lower_padded(from + count), x = next_work_buffer(l);
+    uint32_t rows = to + count, columns = pccx_lower_padded(from + count), x = pccx_lower_work_buffer(l);
     uint64_t scale_bytes = (uint64_t)pccx_lower_l2_size(rows) * PCCX_LOWER_WORD_BYTES;
     pccx_lower_move(l, x, in, columns);
     pccx_lower_multiply(l, x, in, l->map.minus_ones, l->map.identity, columns, false, true);

@@ -13,11 +13,6 @@ enum { GROUP = 64, ROWS_MAX = 32, VALUE_MAX = 65535, SOFT_CAP_MAX = 80, NARROW_M
 
 /* ---- Folding ---- */
 
-bool pccx_lower_is_product(const pccx_lowering *l, const tv_graph_node *n)
-{
-    return (n->op == TV_OP_LINEAR || n->op == TV_OP_GLU) && !pccx_lower_fold_of(l, n)->on_host;
-}
-
 /* How values are read. */
 typedef struct usage {
     uint32_t reads, products; /* all, the result of the graph included; those as the input of products */

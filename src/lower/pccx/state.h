@@ -225,6 +225,12 @@ static inline const pccx_lower_fold *pccx_lower_fold_of(const pccx_lowering *l, 
     return &l->folds[n - l->graph->nodes.data];
 }
 
+/* True for products with matrices of the machine; their first input is what they multiply. */
+static inline bool pccx_lower_is_product(const pccx_lowering *l, const tv_graph_node *n)
+{
+    return (n->op == TV_OP_LINEAR || n->op == TV_OP_GLU) && !pccx_lower_fold_of(l, n)->on_host;
+}
+
 /* Values as wide as the vocabulary, which nodes from `tail` on compute: L2 has one row of them, and these nodes are
  * executed row by row. */
 static inline bool pccx_lower_is_wide(const pccx_lowering *l, uint32_t value)
@@ -303,14 +309,20 @@ tv_status pccx_lower_fit_rows(pccx_lowering *l, const tv_diag_sink *sink);
 /* Allocates L2 for steps of `rows` tokens. TV_ERR_MEMORY; nothing is reported. */
 tv_status pccx_lower_plan_rows(pccx_lowering *l, uint32_t rows);
 
-/* True for products with matrices of the machine; their first input is what they multiply. */
-bool pccx_lower_is_product(const pccx_lowering *l, const tv_graph_node *n);
-
 void pccx_lower_plan_fini(pccx_lower_plan *plan);
 
 /* ---- layout.c ---- */
 
 uint64_t pccx_lower_space_size(const tv_machine *machine, const char *name); /* in units of the space; 0: none */
+
+/* Reserves host memory; returns its address. */
+uint64_t pccx_lower_reserve(pccx_lowering *l, uint64_t bytes);
+
+/* Reports that a value of a row of constants exceeds the range of BF16 (TV_ERR_INPUT, TV-L045). */
+tv_status pccx_lower_fail_overflow(const tv_matrix *from, uint64_t row, const tv_diag_sink *sink);
+
+/* Reads a row of constants, multiplied by a factor, to out[columns]. */
+tv_status pccx_lower_read_row(const tv_matrix *from, uint32_t row, float factor, float *out, const tv_diag_sink *sink);
 
 /* Bytes of rows x columns elements with row scales: one plane; all planes of one group of columns; all groups. */
 uint64_t pccx_lower_plane_bytes(uint32_t rows, uint32_t columns);
@@ -354,6 +366,10 @@ void pccx_lower_project(pccx_lowering *l, const pccx_lower_matrix *m, uint32_t r
 void pccx_lower_group_rows(pccx_lowering *l, uint32_t to, uint32_t in, uint32_t rows, uint32_t columns);
 uint32_t pccx_lower_group_count(const pccx_lowering *l, const pccx_lower_matrix *m);
 
+/* The input of products, for the current rows; with several rows its groups of columns are copied once for all
+ * readers. */
+uint32_t pccx_lower_product_input(pccx_lowering *l, uint32_t value);
+
 /* out[i] = in[i] * scales[i] for n elements: a GEMV with the identity, whose row scales are the vector at host address
  * `scales`. With the rotation instead of the identity, in[i] is the other element of its pair. `sum` adds the blocks of
  * the result; `accm` adds to `out`. */
@@ -363,17 +379,13 @@ void pccx_lower_multiply(pccx_lowering *l, uint32_t out, uint32_t in, uint64_t s
 /* Runs the program under construction, and starts an empty one. */
 tv_status pccx_lower_run(pccx_lowering *l, const tv_diag_sink *sink);
 
-/* Reads n BF16 values from host memory. */
-tv_status pccx_lower_read_bf16(pccx_lowering *l, uint64_t addr, size_t n, float *out, const tv_diag_sink *sink);
-
-/* ---- nodes.c ---- */
-
 /* Ends the program, so that the next one can stream its results or the host can read them. */
 tv_status pccx_lower_end_program(pccx_lowering *l, unsigned op, uint64_t elements, const tv_diag_sink *sink);
 
-/* The input of products, for the current rows; with several rows its groups of columns are copied once for all
- * readers. */
-uint32_t pccx_lower_product_input(pccx_lowering *l, uint32_t value);
+/* Reads n BF16 values from host memory. */
+tv_status pccx_lower_read_bf16(pccx_lowering *l, uint64_t addr, size_t n, float *out, const tv_diag_sink *sink);
+
+/* ---- Operators ---- */
 
 /* out = activation(gate) * up: addresses of [rows][columns], in whole L2 words. `out` may be `gate`. */
 typedef struct pccx_lower_gates {
@@ -418,6 +430,9 @@ typedef struct pccx_lower_piece {
  * end. `by_row`: none is of two rows. */
 bool pccx_lower_next_piece(const pccx_lowering *l, uint32_t columns, bool by_row, pccx_lower_piece *piece);
 
+/* Address of the next of the work buffers, which are used in turn. */
+uint32_t pccx_lower_work_buffer(pccx_lowering *l);
+
 /* out[length] (+)= scalar * in, or in / scalar with PCCX_LOWER_RECIP_SCALE: any length, through work buffers. */
 void pccx_lower_scale(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t scalar, uint32_t length, unsigned flags);
 
@@ -449,15 +464,6 @@ uint64_t pccx_lower_table_row_bytes(const pccx_lowering *l, uint32_t columns, bo
 tv_status pccx_lower_upload_table(pccx_lowering *l, uint32_t node, const tv_diag_sink *sink);
 
 /* ---- upload.c ---- */
-
-/* Reserves host memory; returns its address. */
-uint64_t pccx_lower_reserve(pccx_lowering *l, uint64_t bytes);
-
-/* Reports that a value of a row of constants exceeds the range of BF16 (TV_ERR_INPUT, TV-L045). */
-tv_status pccx_lower_fail_overflow(const tv_matrix *from, uint64_t row, const tv_diag_sink *sink);
-
-/* Reads a row of constants, multiplied by a factor, to out[columns]. */
-tv_status pccx_lower_read_row(const tv_matrix *from, uint32_t row, float factor, float *out, const tv_diag_sink *sink);
 
 /* Quantizes the constants and writes them to host memory; allocates the session's buffers there. */
 tv_status pccx_lower_upload(pccx_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink);

@@ -1,40 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the constants of a graph to pccx's host memory. matrices.c packs the matrices. */
-#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
-#include "graph/codes.h"
 #include "lower/pccx/state.h"
 #include "num/float.h"
 #include "num/func.h"
-
-uint64_t pccx_lower_reserve(pccx_lowering *l, uint64_t bytes)
-{
-    uint64_t addr = l->map.end;
-    l->map.end += (bytes + 63) / 64 * 64;
-    return addr;
-}
-
-tv_status pccx_lower_fail_overflow(const tv_matrix *from, uint64_t row, const tv_diag_sink *sink)
-{
-    return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(WEIGHT_OVERFLOW), "correct the weights, or the gains of the norm",
-                   "tensor '%s', row %" PRIu64
-                   ": a value times the factors that the lowering makes part of it exceeds the "
-                   "range of BF16",
-                   from->name, from->first + row);
-}
-
-tv_status pccx_lower_read_row(const tv_matrix *from, uint32_t row, float factor, float *out, const tv_diag_sink *sink)
-{
-    if (tv_matrix_row_f32(from, row, out) != TV_OK)
-        return tv_matrix_fail(from, sink);
-    for (uint32_t i = 0; i < from->columns; i++)
-        out[i] *= factor;
-    return TV_OK;
-}
 
 static float round_to_bf16(float weight, float unit)
 {
