@@ -104,6 +104,9 @@ def emitted_queues_of_families_are_free_of_warnings(folder):
         again = as_json("run", *steps)
         expect(f"{family}: emitted queues take the cycles of the session",
                again["cycles"] == session.get("prompt_cycles", 0) + session.get("cycles", 0), f"{again['cycles']} {session}")
+        timed = as_json("llm", model, "-t", "cmdq", "--timing-only", "--prompt-tokens", str(session["prompt_tokens"]), "-n",
+                        str(session["tokens"]))["targets"][0]
+        expect(f"{family}: as many cycles without data", timed.get("cycles") == session["cycles"], f"{timed} {session}")
         expect(f"{family}: the host's part", [op["name"] for op in session["host_ops"]]
                == (["route to experts"] if family == "mixtral" else []), session["host_ops"])
         for path in steps:
