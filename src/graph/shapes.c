@@ -59,7 +59,8 @@ static uint64_t elements_of(const tv_graph_shape *s)
 static bool needs_tokens(rule_context *c, unsigned input)
 {
     const tv_graph_shape *s = shape_of(c, input);
-    return (s->rank >= 2 && s->dims[0] == TV_DIM_TOKENS) || reject(c, "an input has no row for each token");
+    bool has_rows = s->rank >= 2 && s->dims[0] == TV_DIM_TOKENS;
+    return has_rows ? true : reject(c, "an input has no row for each token");
 }
 
 /* ---- Rules ---- */
@@ -151,7 +152,8 @@ static bool rule_linear(rule_context *c, tv_graph_shape *out)
 {
     if (!rule_gemm(c, out))
         return false;
-    return !has(c, 3) || same_dims(shape_of(c, 3), out) || reject(c, "the residual has another shape");
+    bool fits = !has(c, 3) || same_dims(shape_of(c, 3), out);
+    return fits ? true : reject(c, "the residual has another shape");
 }
 
 static bool rule_glu(rule_context *c, tv_graph_shape *out)
@@ -194,7 +196,7 @@ static bool rule_elementwise(rule_context *c, tv_graph_shape *out)
 {
     const tv_graph_shape *a = shape_of(c, 0), *b = shape_of(c, 1);
     *out = is_repeated(a, b) ? *a : *b;
-    return is_repeated(a, b) || is_repeated(b, a) || reject(c, "the shapes do not fit each other");
+    return is_repeated(a, b) || is_repeated(b, a) ? true : reject(c, "the shapes do not fit each other");
 }
 
 static bool rule_reduce(rule_context *c, tv_graph_shape *out)
@@ -238,7 +240,8 @@ static bool rule_rotary(rule_context *c, tv_graph_shape *out)
         return reject(c, "the rotated part is no even part of a head");
     if (!(a->theta > 0) || !(a->frequency_scale > 0))
         return reject(c, "the base of the frequencies or their scale is not positive");
-    return !has(c, 1) || is_vector(c, 1, a->rotary_dim / 2) || reject(c, "there is not one factor for each pair");
+    bool fits = !has(c, 1) || is_vector(c, 1, a->rotary_dim / 2);
+    return fits ? true : reject(c, "there is not one factor for each pair");
 }
 
 static bool rule_attention(rule_context *c, tv_graph_shape *out)
@@ -277,8 +280,8 @@ static bool rule_moe(rule_context *c, tv_graph_shape *out)
     if (gate->columns != dim || up->columns != dim || gate->rows != up->rows || down->columns != gate->rows ||
         down->rows != dim)
         return reject(c, "the matrices of the experts do not fit each other");
-    return (c->node->attrs.experts_used >= 1 && c->node->attrs.experts_used <= experts) ||
-           reject(c, "the number of experts used is out of range");
+    bool in_range = c->node->attrs.experts_used >= 1 && c->node->attrs.experts_used <= experts;
+    return in_range ? true : reject(c, "the number of experts used is out of range");
 }
 
 /* ---- Dispatch ---- */
