@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the machine can do with each node of a graph, and the order of the columns of queries and keys. */
-#include "lower/opennpu/nodes.h"
+#include "lower/opennpu/layout.h"
 
 enum { HEAD_MAX = 256, CONTEXT_MAX = 65536, COLUMNS_MAX = 131072 };
 
@@ -204,7 +204,7 @@ static const char *check_operands(const opennpu_lower_model *m, const tv_graph_n
 static const char *find_problem(opennpu_lower_model *m, const tv_graph_node *n)
 {
     uint64_t columns = tv_graph_elements(m->graph, n->output);
-    if (!opennpu_lower_has_operator(n->op))
+    if (!m->has_operator(n->op))
         return "such instructions";
     if (!m->values[n->output].token_major && columns > COLUMNS_MAX)
         return "32-bit sums of so many columns";

@@ -107,7 +107,8 @@ typedef struct opennpu_lower_model {
     bool allow_host_ops;
     tv_host_op host_ops[TV_OPS + 1]; /* so far */
     unsigned host_op_count;
-    tv_status (*restart)(void *user); /* runs the program so far and begins another */
+    bool (*has_operator)(tv_graph_op op); /* that the table has emitters for an operator */
+    tv_status (*restart)(void *user);     /* runs the program so far and begins another */
     void *user;
     const tv_diag_sink *sink; /* of the step */
     tv_weight_report weights;

@@ -206,6 +206,7 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
     l->outputs = options->outputs;
     l->m.timing = options->mode == TV_MODE_TIMING;
     l->m.allow_host_ops = options->allow_host_ops;
+    l->m.has_operator = opennpu_lower_has_operator;
     l->m.restart = restart_program;
     l->m.user = l;
     l->m.pool = tv_pool_new(options->threads);
