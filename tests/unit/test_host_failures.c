@@ -80,8 +80,10 @@ static const char queue_text[] =
     " \"continues\": false, \"spm_init\": [{\"bank\": 0, \"offset\": 0, \"hex\": \"0102\"}],\n"
     " \"dram_init\": [{\"addr\": 0, \"file\": \"w.bin\"}, {\"addr\": 64, \"zero\": true, \"bytes\": 64}],\n"
     " \"kv_layouts\": [{\"id\": 0, \"k_base\": 4096, \"v_base\": 8192, \"t_max\": 4, \"d_head\": 8, \"heads\": 1}],\n"
-    " \"kv_ranges\": [{\"name\": \"r\", \"t_start\": 0, \"t_len\": 2}],\n"
-    " \"outputs\": [{\"name\": \"y\", \"dram_addr\": 0, \"num_elements\": 4, \"qbits\": 8}]}, \"other\": {\"a\": "
+    " \"kv_ranges\": [{\"name\": \"r\", \"t_start\": 0, \"t_len\": 2, \"d_start\": 0, \"d_len\": 8}],\n"
+    " \"outputs\": [{\"name\": \"two\", \"dram_addr\": 0, \"num_elements\": 4, \"qbits\": 2},"
+    "  {\"name\": \"four\", \"dram_addr\": 0, \"num_elements\": 4, \"qbits\": 4}, {\"name\": \"y\", \"dram_addr\": 0, "
+    "\"num_elements\": 4, \"qbits\": 8}]}, \"other\": {\"a\": "
     "[1]},\n"
     " \"cmdq\": [{\"opcode\": \"NOP\", \"debug\": {\"b\": 2}, \"layer_id\": \"blk.0\"},\n"
     "  {\"opcode\": \"KV_LOAD_TILE\", \"head_id\": 0, \"kv_kind\": \"k\", \"spm_bank\": 0, \"spm_offset\": 0, "
@@ -115,6 +117,8 @@ static tv_status write_complete_queue(scene *s)
     tv_program_additions(program, &s->sink);
     snprintf(path, sizeof path, "%s", in_folder("again.jsonl"));
     tv_status status = tv_program_save(program, path, TV_FORMAT_JSON_LINES, &s->sink);
+    if (status == TV_OK)
+        status = tv_program_save(program, in_folder("again.json"), TV_FORMAT_JSON, &s->sink);
     const char *input;
     for (uint64_t i = 0; tv_program_input_at(program, i, &input); i++)
         add_text(s, strrchr(input, '/'));
@@ -122,6 +126,28 @@ static tv_status write_complete_queue(scene *s)
     if (status == TV_OK)
         add_file(s, path);
     return status == TV_OK ? read_program(s, path) : status;
+}
+
+/* More names than the table of strings has at first. */
+static tv_status write_many_names(scene *s)
+{
+    static char text[1 << 15];
+    tv_program *program;
+    char path[512];
+    snprintf(path, sizeof path, "%s", in_folder("names.json"));
+    size_t n = (size_t)snprintf(text, sizeof text, "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [");
+    for (unsigned i = 0; i < 400; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "{\"opcode\": \"NOP\", \"layer_id\": \"layer %u\"},\n",
+                              i % 300);
+    snprintf(text + n, sizeof text - n, "{\"opcode\": \"END\"}]}");
+    write_text(path, text);
+    TRY(open_program(s, path, &program));
+    snprintf(path, sizeof path, "%s", in_folder("names.jsonl"));
+    tv_status status = tv_program_save(program, path, TV_FORMAT_JSON_LINES, &s->sink);
+    tv_program_free(program);
+    if (status == TV_OK)
+        add_file(s, path);
+    return status;
 }
 
 static tv_status read_source_with_errors(scene *s) { return read_program(s, in_tree("tests/golden/err_operands.s")); }
@@ -375,6 +401,7 @@ static const scenario scenarios[] = {
     {"write_queue", write_queue, TV_OK},
     {"write_queue_lines", write_queue_lines, TV_OK},
     {"write_complete_queue", write_complete_queue, TV_OK},
+    {"write_many_names", write_many_names, TV_OK},
     {"read_source_with_errors", read_source_with_errors, TV_ERR_INPUT},
     {"read_blocks", read_blocks, TV_OK},
     {"read_data", read_data, TV_OK},
