@@ -236,8 +236,8 @@ unsigned cmdq_lower_load_weights(cmdq_lowering *l, const cmdq_lower_matrix *w, c
 {
     unsigned slot = l->slot++ % CMDQ_LOWER_SLOTS;
     uint64_t scale_row = w->columns / w->group * 4;
-    cmdq_lower_load(l, (cmdq_lower_operand){l->plan->weights[slot], 0, l->weight_bits, 1}, "weight",
-                    w->data + slice.row * w->row_bytes + (uint64_t)slice.column * l->weight_bits / 8, slice.rows,
+    cmdq_lower_load(l, (cmdq_lower_operand){l->plan->weights[slot], 0, w->bits, 1}, "weight",
+                    w->data + slice.row * w->row_bytes + (uint64_t)slice.column * w->bits / 8, slice.rows,
                     slice.columns, w->row_bytes);
     cmdq_lower_load(l, cmdq_lower_f32(l->plan->scales[slot]), "weight",
                     w->scales + slice.row * scale_row + slice.column / w->group * 4, slice.rows,
@@ -250,7 +250,7 @@ void cmdq_lower_multiply(cmdq_lowering *l, const cmdq_lower_matrix *w, unsigned 
 {
     uint32_t scales = l->plan->scales[slot];
     cmdq_lower_begin_tensor(l, CMDQ_TE_GEMM_TILE, in, cmdq_lower_f32(l->plan->weights[slot]), out,
-                            (cmdq_lower_gemm){m, slice.rows, slice.columns, l->weight_bits});
+                            (cmdq_lower_gemm){m, slice.rows, slice.columns, w->bits});
     cmdq_lower_set_address(l, CMDQ_F_wgt_scale_bank, scales, 0);
     cmdq_lower_set_integer(l, CMDQ_F_wgt_group, w->group);
     if (slice.accumulate)

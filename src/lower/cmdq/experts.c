@@ -35,7 +35,7 @@ static expert_tokens find_tokens(const cmdq_lowering *l, const experts *e, uint3
 static void emit_inputs(cmdq_lowering *l, const experts *e, const cmdq_lower_matrix *w, const expert_tokens *t,
                         uint32_t first, uint32_t columns, cmdq_lower_operand out)
 {
-    uint32_t fit = cmdq_lower_tile_rows(l, l->plan, e->columns, w->group);
+    uint32_t fit = cmdq_lower_tile_rows(l->plan, e->columns, w->group, w->bits);
     cmdq_lower_operand x = cmdq_lower_factor(l, e->node, 0, 0);
     x.scale = 1;
     for (uint32_t done = 0; done < columns; done += fit) {
@@ -53,7 +53,7 @@ static void emit_outputs(cmdq_lowering *l, const experts *e, const expert_tokens
                          uint32_t columns, cmdq_lower_operand h)
 {
     uint32_t rows = e->down->rows / (e->gate->rows / e->hidden), first = expert * rows,
-             fit = cmdq_lower_tile_rows(l, l->plan, columns, e->down->group);
+             fit = cmdq_lower_tile_rows(l->plan, columns, e->down->group, e->down->bits);
     cmdq_lower_operand y = cmdq_lower_value(l, e->node->output, 0);
     for (uint32_t done = 0; done < rows; done += fit) {
         cmdq_lower_slice slice = {first + done,   cmdq_lower_min(fit, rows - done), column, columns, false,

@@ -296,11 +296,18 @@ uint32_t cmdq_lower_group(const cmdq_lowering *l, const tv_graph_node *n, unsign
     return group;
 }
 
-uint32_t cmdq_lower_tile_rows(const cmdq_lowering *l, const cmdq_lower_plan *plan, uint32_t columns, uint32_t group)
+uint32_t cmdq_lower_tile_rows(const cmdq_lower_plan *plan, uint32_t columns, uint32_t group, unsigned bits)
 {
-    uint64_t weights = plan->buffers.data[plan->weights[0]].bytes / tv_ceil_div((uint64_t)columns * l->weight_bits, 8),
+    uint64_t weights = plan->buffers.data[plan->weights[0]].bytes / tv_ceil_div((uint64_t)columns * bits, 8),
              scales = plan->buffers.data[plan->scales[0]].bytes / (tv_ceil_div(columns, group) * 4);
     return (uint32_t)tv_min_u64(weights, scales);
+}
+
+unsigned cmdq_lower_weight_bits(const cmdq_lowering *l, const tv_graph_node *n)
+{
+    enum { NARROW_MAX = 32 };
+    const tv_matrix *m = n->op == TV_OP_LINEAR ? tv_graph_matrix(l->graph, n->inputs[1]) : NULL;
+    return m && (m->rows <= NARROW_MAX || m->columns <= NARROW_MAX) ? 8 : l->weight_bits;
 }
 
 uint32_t cmdq_lower_expert_tile(const cmdq_lowering *l, const cmdq_lower_plan *plan, const tv_graph_node *n)

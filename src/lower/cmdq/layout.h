@@ -53,7 +53,10 @@ uint32_t cmdq_lower_expert_tile(const cmdq_lowering *l, const cmdq_lower_plan *p
 uint32_t cmdq_lower_group(const cmdq_lowering *l, const tv_graph_node *n, unsigned input);
 
 /* Rows of a weight with `columns` columns that fit a bank with their scales. */
-uint32_t cmdq_lower_tile_rows(const cmdq_lowering *l, const cmdq_lower_plan *plan, uint32_t columns, uint32_t group);
+uint32_t cmdq_lower_tile_rows(const cmdq_lower_plan *plan, uint32_t columns, uint32_t group, unsigned bits);
+
+/* Width of the weights of a product. Narrow matrices, whose few results steer much, have at least 8 bits. */
+unsigned cmdq_lower_weight_bits(const cmdq_lowering *l, const tv_graph_node *n);
 
 /* ---- buffers.c ---- */
 

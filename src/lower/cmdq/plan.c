@@ -16,15 +16,16 @@ static bool product_fits(const cmdq_lowering *l, const cmdq_lower_plan *plan, co
     bool whole = plan->rows == 1 || cmdq_lower_vectors(l, n->output) > 1;
     uint32_t group = cmdq_lower_group(l, n, 1), columns = whole ? tv_graph_columns(l->graph, n->inputs[0]) : in->tile,
              rows = whole || l->streamed[n->output] || plan->small_blocks ? 1 : out->tile;
-    return cmdq_lower_tile_rows(l, plan, columns, group) >= rows &&
+    return cmdq_lower_tile_rows(plan, columns, group, cmdq_lower_weight_bits(l, n)) >= rows &&
            (whole || (columns % group == 0 && (n->op != TV_OP_GLU || out->tile % group == 0)));
 }
 
 static bool experts_fit(const cmdq_lowering *l, const cmdq_lower_plan *plan, const tv_graph_node *n)
 {
     uint32_t tile = cmdq_lower_expert_tile(l, plan, n), group = cmdq_lower_group(l, n, 4);
-    return cmdq_lower_tile_rows(l, plan, tv_graph_columns(l->graph, n->inputs[0]), cmdq_lower_group(l, n, 2)) > 0 &&
-           cmdq_lower_tile_rows(l, plan, tile, group) > 0 && tile % group == 0;
+    return cmdq_lower_tile_rows(plan, tv_graph_columns(l->graph, n->inputs[0]), cmdq_lower_group(l, n, 2),
+                                l->weight_bits) > 0 &&
+           cmdq_lower_tile_rows(plan, tile, group, l->weight_bits) > 0 && tile % group == 0;
 }
 
 /* Nodes of the output block read the last rows of values outside of it: these are then single tiles. */

@@ -49,7 +49,7 @@ static void emit_small_blocks(cmdq_lowering *l, const product *p, cmdq_lower_ope
 /* One block of rows of W: the whole input at once, or the sum over its tiles. */
 static void emit_block(cmdq_lowering *l, const product *p, cmdq_lower_operand out, cmdq_lower_slice slice)
 {
-    uint32_t fit = cmdq_lower_tile_rows(l, l->plan, p->in_tile, p->w->group);
+    uint32_t fit = cmdq_lower_tile_rows(l->plan, p->in_tile, p->w->group, p->w->bits);
     if (slice.rows > fit) {
         emit_small_blocks(l, p, out, slice, fit);
         return;
@@ -69,7 +69,8 @@ static void emit_block(cmdq_lowering *l, const product *p, cmdq_lower_operand ou
 static void emit_products(cmdq_lowering *l, const product *p, cmdq_lower_operand out, uint32_t out_tile,
                           cmdq_lower_slice slice)
 {
-    uint32_t fit = cmdq_lower_tile_rows(l, l->plan, p->in_tile, p->w->group), step = l->rows == 1 ? fit : out_tile;
+    uint32_t fit = cmdq_lower_tile_rows(l->plan, p->in_tile, p->w->group, p->w->bits),
+             step = l->rows == 1 ? fit : out_tile;
     for (uint32_t row = 0; row < p->w->rows; row += step) {
         slice.row = row;
         slice.rows = tile_columns(step, row, p->w->rows);
@@ -99,7 +100,7 @@ static void emit_activated(cmdq_lowering *l, const product *p, cmdq_lower_slice 
 /* Several vectors for each token: each is multiplied while a block of weights is loaded. */
 static void emit_vectors(cmdq_lowering *l, const product *p, cmdq_lower_operand out, cmdq_lower_slice slice)
 {
-    uint32_t fit = cmdq_lower_tile_rows(l, l->plan, p->w->columns, p->w->group);
+    uint32_t fit = cmdq_lower_tile_rows(l->plan, p->w->columns, p->w->group, p->w->bits);
     uint64_t vectors = p->m * cmdq_lower_vectors(l, p->node->output);
     cmdq_lower_operand in = cmdq_lower_factor(l, p->node, 0, 0);
     in.scale = 1;
@@ -150,7 +151,7 @@ static void emit_classifier(cmdq_lowering *l, const product *p, cmdq_lower_slice
     const tv_graph_node *n = p->node;
     cmdq_lower_operand in = cmdq_lower_factor(l, n, 0, 0), tile = cmdq_lower_f32(l->plan->stream);
     uint32_t step =
-        cmdq_lower_min(cmdq_lower_tile_rows(l, l->plan, p->w->columns, p->w->group), stream_columns(l, p->m));
+        cmdq_lower_min(cmdq_lower_tile_rows(l->plan, p->w->columns, p->w->group, p->w->bits), stream_columns(l, p->m));
     in.scale = 1;
     for (uint32_t row = 0; row < p->w->rows; row += step) {
         slice.row = row;
@@ -216,7 +217,7 @@ void cmdq_lower_emit_linear(cmdq_lowering *l, const tv_graph_node *n)
 /* Columns [column, last) of one of the two products. */
 static void emit_half(cmdq_lowering *l, const product *p, cmdq_lower_operand out, uint32_t column, uint32_t last)
 {
-    uint32_t step = l->rows == 1 ? cmdq_lower_tile_rows(l, l->plan, p->in_tile, p->w->group) : last - column;
+    uint32_t step = l->rows == 1 ? cmdq_lower_tile_rows(l->plan, p->in_tile, p->w->group, p->w->bits) : last - column;
     for (uint32_t row = column; row < last; row += step) {
         cmdq_lower_slice slice = {row, tile_columns(step, row, last), 0, 0, false, CMDQ_LOWER_NONE};
         emit_block(l, p, cmdq_lower_skip(out, (uint64_t)(row - column) * p->m), slice);

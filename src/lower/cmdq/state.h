@@ -87,6 +87,7 @@ typedef struct cmdq_lower_plan {
 /* A constant in DRAM: integers with a scale for each group of a row, or binary32 (scales = 0). */
 typedef struct cmdq_lower_matrix {
     uint32_t rows, columns, group;
+    unsigned bits; /* of the integers */
     uint64_t data, scales, row_bytes;
 } cmdq_lower_matrix;
 

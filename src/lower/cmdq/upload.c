@@ -46,11 +46,11 @@ static tv_status upload_vector(cmdq_lowering *l, const tv_matrix *from, cmdq_low
     return status == TV_OK ? tv_weight_report_rounded(&l->weights, from, "FP32", NULL, 1, sink) : status;
 }
 
-static void report_quantized(const cmdq_lowering *l, const tv_matrix *from, uint32_t group,
+static void report_quantized(const cmdq_lowering *l, const tv_matrix *from, const cmdq_lower_matrix *to,
                              const tv_weight_error *error)
 {
     char format[48];
-    snprintf(format, sizeof format, "INT%u, scales of %u", l->weight_bits, group);
+    snprintf(format, sizeof format, "INT%u, scales of %u", to->bits, to->group);
     l->weights.report(l->weights.user, from, format, error);
 }
 
@@ -72,7 +72,7 @@ static tv_status write_quantized(cmdq_lowering *l, const tv_matrix *from, const 
                                .count = count,
                                .columns = n,
                                .group = to->group,
-                               .bits = l->weight_bits,
+                               .bits = to->bits,
                                .packed = packed,
                                .scales = scales,
                                .errors = errors};
@@ -87,7 +87,7 @@ static tv_status write_quantized(cmdq_lowering *l, const tv_matrix *from, const 
         tv_weight_error_sum(&sum, errors, errors ? count : 0);
     }
     if (errors && status == TV_OK)
-        report_quantized(l, from, to->group, &sum);
+        report_quantized(l, from, to, &sum);
     free(errors);
     free(scales);
     free(packed);
@@ -102,7 +102,8 @@ static tv_status upload_matrix(cmdq_lowering *l, const tv_matrix *from, cmdq_low
     *to = (cmdq_lower_matrix){.rows = from->rows * from->count,
                               .columns = from->columns,
                               .group = to->group,
-                              .row_bytes = (uint64_t)from->columns * l->weight_bits / 8};
+                              .bits = to->bits,
+                              .row_bytes = tv_ceil_div((uint64_t)from->columns * to->bits, 8)};
     to->data = allocate_dram(l, to->row_bytes * to->rows);
     to->scales = allocate_dram(l, (uint64_t)to->rows * (to->columns / to->group) * 4);
     TV_TRY(check_dram_size(l, sink));
@@ -140,6 +141,7 @@ static tv_status upload_node(cmdq_lowering *l, uint32_t node, const tv_diag_sink
         cmdq_lower_matrix *to = &l->matrices[node][k];
         if (is_multiplied(n, k)) {
             to->group = cmdq_lower_group(l, n, k);
+            to->bits = cmdq_lower_weight_bits(l, n);
             TV_TRY(upload_matrix(l, from, to, input_scale(l, n, k), sink));
         } else if (!cmdq_lower_is_factor(l, n, k)) {
             TV_TRY(upload_vector(l, from, to, sink));
