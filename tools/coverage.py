@@ -98,7 +98,7 @@ def read_lines(file):
 
 def is_switch(lines, line, column):
     """Whether a branch is the side of a switch that no case takes, because there is no `default`."""
-    return lines[line - 1][:column - 1].endswith("switch (")
+    return "".join(lines[line - 1:line])[:column - 1].endswith("switch (")
 
 
 def print_table(data, markdown):
