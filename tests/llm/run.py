@@ -421,7 +421,7 @@ def machines_of_other_sizes_run_or_are_rejected(_folder):
         rejected = run("llm", MODEL, "-t", target, "-D", parameter, "-n", "1", status=2)
         expect(f"{target} with {parameter} is rejected with a reason",
                "TV-C008" in rejected.stderr and words in rejected.stderr, rejected.stderr)
-    required = int(re.search(r"SPM banks of 1024 bytes: they require banks of (\d+) bytes", rejected.stderr).group(1))
+    required = int(re.search(r"SPM banks of 640 bytes: they require banks of (\d+) bytes", rejected.stderr).group(1))
     for size, status in ((required, 0), (required - max(128, required // 32), 2)):
         run("llm", MODEL, "-t", "cmdq", "-D", f"spm.bank_bytes={size // 64 * 64}", "-p", "a", "-n", "1", status=status)
 
