@@ -48,10 +48,10 @@ static bool find_routes(opennpu_lower_model *m, const tv_graph_node *n, uint64_t
     if (!opennpu_lower_restart(m, n->block))
         return false;
     size_t words = (size_t)experts * lanes, entries = (size_t)out->rows * out->used;
-    float *logits = malloc((words + experts) * sizeof *logits), *row = logits + words;
+    float *logits = malloc(words * sizeof *logits), *row = malloc(experts * sizeof *row);
     out->chosen = malloc(entries * sizeof *out->chosen);
     out->weights = malloc(entries * sizeof *out->weights);
-    bool allocated = logits && out->chosen && out->weights;
+    bool allocated = logits && row && out->chosen && out->weights;
     tv_status status = allocated ? TV_OK : tv_fail_memory(m->sink);
     if (status == TV_OK && !m->timing)
         status = tv_machine_read(m->machine, "mem", at, logits, words * sizeof *logits, m->sink);
@@ -60,6 +60,7 @@ static bool find_routes(opennpu_lower_model *m, const tv_graph_node *n, uint64_t
             row[i] = logits[(size_t)i * lanes + r];
         choose_experts(m, n, r, row, out);
     }
+    free(row);
     free(logits);
     opennpu_lower_count_host_op(m, "route to experts", (uint64_t)out->rows * experts);
     m->e.status = status;
