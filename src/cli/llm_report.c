@@ -68,6 +68,10 @@ static void print_evaluated(const llm_outcome *list, unsigned count)
         const tv_llm_likelihood *l = &list[i].likelihood, *host = &list[0].likelihood;
         double perplexity = exp(l->nll);
         printf("  %-8s %7u", list[i].target, l->tokens);
+        if (l->tokens == 0) { /* interrupted before the first window */
+            printf(" %17s %20s %13s\n", "-", "-", "-");
+            continue;
+        }
         print_estimate(l->nll, l->nll_error, 17);
         print_estimate(perplexity, perplexity * l->nll_error, 20);
         if (l->tokens == host->tokens)

@@ -48,6 +48,8 @@ static tv_status eval_window(tv_llm_session *s, const int32_t *ids, uint32_t cou
 
 static tv_llm_likelihood likelihood(const nll_sums *sums)
 {
+    if (sums->count == 0)
+        return (tv_llm_likelihood){.nll = (double)NAN, .nll_error = (double)NAN};
     double n = sums->count, mean = sums->sum / n, variance = (sums->squares - sums->sum * mean) / (n - 1);
     return (tv_llm_likelihood){.tokens = sums->count,
                                .nll = sums->first + mean,
