@@ -36,7 +36,7 @@ FIGURE_PAGES = ("docs/getting-started.md", "docs/commands.md")
 LIMITS = {"100,000"}
 FIGURE = re.compile(r"(?<![\w.-])(?:\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?(?= (?:cycles|nats|%|tokens a second)))")
 # Pages that run models or programs of the build, or compile: not with a sanitizer.
-LONG_PAGES = ("README.md", "docs/getting-started.md", "docs/commands.md", "docs/llm.md", "docs/digits.md")
+LONG_PAGES = ("README.md", "docs/getting-started.md", "docs/commands.md", "docs/llm.md", "docs/gemma3n.md", "docs/digits.md")
 
 
 class Manual(Suite):
