@@ -34,7 +34,7 @@ tv_status tv_weight_report_rounded(const tv_weight_report *report, const tv_matr
         return TV_OK;
     tv_weight_error sum = {0};
     uint32_t n = matrix->columns;
-    float *row = malloc(2 * (size_t)n * sizeof *row), *errors = row + n;
+    float *row = malloc(2 * (size_t)n * sizeof *row), *errors = row ? row + n : NULL;
     tv_status status = row ? TV_OK : tv_fail_memory(sink);
     for (uint64_t r = 0; r < (uint64_t)matrix->rows * matrix->count && status == TV_OK; r++) {
         if (tv_matrix_row_f32(matrix, r, row) != TV_OK)

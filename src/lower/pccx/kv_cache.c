@@ -208,7 +208,7 @@ tv_status pccx_lower_append_kv(pccx_lowering *l, uint32_t cache, const tv_diag_s
     size_t keys = (size_t)l->rows * shape->heads * shape->key_dim,
            values = (size_t)l->rows * shape->heads * shape->value_dim;
     float *rows = malloc((keys + values) * sizeof *rows);
-    packing p = {.l = l, .cache = cache, .shape = shape, .keys = rows, .values = rows + keys};
+    packing p = {.l = l, .cache = cache, .shape = shape, .keys = rows, .values = rows ? rows + keys : NULL};
     p.packed = calloc(shape->heads, packed_head_bytes(&p));
     tv_status status = rows && p.packed ? pccx_lower_read_bf16(l, l->map.key, keys, rows, sink) : tv_fail_memory(sink);
     if (status == TV_OK)

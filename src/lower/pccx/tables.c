@@ -74,8 +74,8 @@ static void convert_rows(void *user, uint64_t from, uint64_t to)
 {
     table_task *t = user;
     uint32_t columns = t->from->columns;
-    float *row = malloc(2 * (size_t)columns * sizeof *row), *weights = row + columns;
-    bool ok = row != NULL;
+    float *row = malloc(columns * sizeof *row), *weights = malloc(columns * sizeof *weights);
+    bool ok = row && weights;
     for (uint64_t r = from; r < to && ok; r++) {
         ok = tv_matrix_row_f32(t->from, t->first + r, row) == TV_OK;
         if (ok && t->errors)
@@ -89,6 +89,7 @@ static void convert_rows(void *user, uint64_t from, uint64_t to)
     }
     if (!ok)
         t->failed = true;
+    free(weights);
     free(row);
 }
 
