@@ -18,6 +18,7 @@ void tv_graph_begin(tv_graph_builder *b, uint32_t layers, uint32_t context, cons
     if (b->graph) {
         b->graph->layers = layers;
         b->graph->context = context;
+        b->graph->logits = TV_NO_VALUE;
         b->graph->layer_outputs = tv_arena_alloc(&b->graph->arena, (layers + 1) * sizeof *b->graph->layer_outputs);
     }
     if (!b->graph || !b->graph->layer_outputs)
@@ -44,7 +45,7 @@ static uint32_t add_value(tv_graph_builder *b, const char *name, const tv_graph_
 static uint32_t add_index(tv_graph_builder *b, tv_value_source source, const char *name)
 {
     return add_value(b, name,
-                     &(tv_graph_value){.type = TV_GRAPH_INDEX,
+                     &(tv_graph_value){.element = TV_ELEMENT_I32,
                                        .source = source,
                                        .shape = {.rank = 1, .dims = {TV_DIM_TOKENS}},
                                        .producer = TV_NO_VALUE});
@@ -81,11 +82,67 @@ uint32_t tv_graph_scalar(tv_graph_builder *b, const char *name, float value)
     return tv_graph_constant(b, name, &(tv_matrix){.values = copy, .rows = 1, .columns = 1, .count = 1});
 }
 
+uint32_t tv_graph_tensor(tv_graph_builder *b, const char *name, const tv_tensor *tensor, bool share)
+{
+    if (b->status != TV_OK)
+        return TV_NO_VALUE;
+    tv_tensor *copy = tv_arena_alloc(&b->graph->arena, sizeof *copy);
+    void *data = NULL;
+    if (copy && tensor->data && !share)
+        data = tv_arena_alloc(&b->graph->arena, tv_tensor_bytes(tensor) + 1);
+    if (!copy || (tensor->data && !share && !data))
+        return fail_memory(b);
+    *copy = *tensor;
+    copy->storage = NULL;
+    if (data)
+        copy->data = memcpy(data, tensor->data, tv_tensor_bytes(tensor));
+    tv_graph_value value = {
+        .source = TV_VALUE_CONSTANT, .element = tensor->element, .tensor = copy, .producer = TV_NO_VALUE};
+    value.shape.rank = tensor->rank;
+    memcpy(value.shape.dims, tensor->dims, sizeof tensor->dims);
+    uint64_t columns = tensor->rank ? (uint64_t)tensor->dims[tensor->rank - 1] : 1, count = tv_tensor_count(tensor);
+    if (tensor->element == TV_ELEMENT_F32 && count && columns <= UINT32_MAX && count / columns <= UINT32_MAX)
+        value.matrix = (tv_matrix){
+            .values = copy->data, .rows = (uint32_t)(count / columns), .columns = (uint32_t)columns, .count = 1};
+    uint32_t at = add_value(b, name, &value);
+    if (at != TV_NO_VALUE)
+        tv_graph_value_at(b->graph, at)->matrix.name = tv_graph_value_at(b->graph, at)->name;
+    return at;
+}
+
+uint32_t tv_graph_input(tv_graph_builder *b, const char *name, tv_element element, const tv_graph_shape *shape)
+{
+    tv_graph_value value = {.source = TV_VALUE_INPUT, .element = element, .shape = *shape, .producer = TV_NO_VALUE};
+    uint32_t at = add_value(b, name, &value);
+    if (at != TV_NO_VALUE && !TV_VEC_PUSH(&b->graph->inputs, at))
+        return fail_memory(b);
+    return at;
+}
+
+void tv_graph_add_output(tv_graph_builder *b, const char *name, uint32_t value)
+{
+    if (b->status != TV_OK)
+        return;
+    char *copy = tv_arena_str(&b->graph->arena, tv_sv_of(name));
+    if (!copy || !TV_VEC_PUSH(&b->graph->outputs, ((tv_graph_output){copy, value})))
+        fail_memory(b);
+}
+
 uint32_t tv_graph_add_cache(tv_graph_builder *b, tv_graph_cache cache)
 {
     if (b->status != TV_OK)
         return TV_NO_VALUE;
     return TV_VEC_PUSH(&b->graph->caches, cache) ? (uint32_t)b->graph->caches.count - 1 : fail_memory(b);
+}
+
+static bool copy_lists(tv_graph_builder *b, tv_graph_attrs *attrs)
+{
+    tv_graph_lists *lists = tv_arena_alloc(&b->graph->arena, sizeof *lists);
+    if (!lists)
+        return fail_memory(b) != TV_NO_VALUE;
+    *lists = *attrs->lists;
+    attrs->lists = lists;
+    return true;
 }
 
 uint32_t tv_graph_add(tv_graph_builder *b, tv_graph_op op, const char *name, const uint32_t *inputs, uint32_t count,
@@ -101,13 +158,15 @@ uint32_t tv_graph_add(tv_graph_builder *b, tv_graph_op op, const char *name, con
         node.inputs[i] = i < count ? inputs[i] : TV_NO_VALUE;
     if (attrs)
         node.attrs = *attrs;
-    if (!tv_graph_infer_shape(g, &node, &output.shape, &problem)) {
+    if (!tv_graph_infer(g, &node, &output, &problem)) {
         char block[TV_BLOCK_NAME_MAX];
         tv_graph_block_name(b->block, block);
-        b->status = tv_fail(b->sink, TV_ERR_INPUT, TV_LLM_CODE(GRAPH), NULL, "node %s.%s (%s): %s", block, name,
-                            tv_graph_op_infos[op].name, problem);
+        b->status = tv_fail(b->sink, TV_ERR_INPUT, TV_LLM_CODE(GRAPH), NULL, "node %s%s%s (%s): %s", block,
+                            block[0] ? "." : "", name, tv_graph_op_infos[op].name, problem);
         return TV_NO_VALUE;
     }
+    if (node.attrs.lists && !copy_lists(b, &node.attrs))
+        return TV_NO_VALUE;
     output.producer = (uint32_t)g->nodes.count;
     node.output = add_value(b, name, &output);
     if (node.output != TV_NO_VALUE && !TV_VEC_PUSH(&g->nodes, node))

@@ -29,7 +29,10 @@ static void count_uses(const fusion *f)
         for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
             if (g->nodes.data[i].op < TV_OPS && g->nodes.data[i].inputs[k] != TV_NO_VALUE)
                 f->uses[g->nodes.data[i].inputs[k]]++;
-    f->uses[g->logits]++;
+    if (tv_graph_has_tokens(g))
+        f->uses[g->logits]++;
+    for (size_t i = 0; i < g->outputs.count; i++)
+        f->uses[g->outputs.data[i].value]++;
     for (uint32_t i = 0; i < g->layers; i++)
         f->uses[g->layer_outputs[i]]++;
 }

@@ -2,8 +2,10 @@
 /* The tensor graph of a network: operators on named values, in topological order. Importers build it, passes rewrite
  * it, the host executes it and every machine lowers it; nothing else describes a network.
  *
- * A value has a shape whose extents may be symbolic. Values that are computed for each token have TV_DIM_TOKENS as
- * their first extent; "elements per token" is the product of the others. ops.def lists the operators. */
+ * Language models are executed token by token: values that are computed for each token have TV_DIM_TOKENS as their
+ * first extent, and "elements per token" is the product of the others. Other networks have inputs and outputs, which
+ * are tensors, and all extents are numbers: they are executed as one token is, and "elements per token" is all
+ * elements. ops.def lists the operators. */
 #ifndef TV_GRAPH_GRAPH_H
 #define TV_GRAPH_GRAPH_H
 
@@ -11,15 +13,16 @@
 #include "base/buf.h"
 #include "base/vec.h"
 #include "graph/matrix.h"
+#include "graph/tensor.h"
 
 typedef enum tv_graph_op {
-#define TV_GRAPH_OP(id, name, inputs, optional, shape, attributes, meaning) TV_OP_##id,
+#define TV_GRAPH_OP(id, name, class, inputs, optional, shape, attributes, meaning) TV_OP_##id,
 #include "graph/ops.def"
 #undef TV_GRAPH_OP
     TV_OPS
 } tv_graph_op;
 
-enum { TV_GRAPH_INPUTS_MAX = 8, TV_GRAPH_RANK_MAX = 6 };
+enum { TV_GRAPH_INPUTS_MAX = 8, TV_GRAPH_RANK_MAX = TV_TENSOR_RANK_MAX, TV_GRAPH_SPATIAL_MAX = 3 };
 
 #define TV_NO_VALUE UINT32_MAX /* no value: an input that is left out */
 
@@ -27,28 +30,28 @@ enum { TV_GRAPH_INPUTS_MAX = 8, TV_GRAPH_RANK_MAX = 6 };
 enum { TV_DIM_TOKENS = -1, TV_DIM_BATCH = -2 };
 
 typedef struct tv_graph_shape {
-    uint32_t rank;                   /* at least 1 */
-    int64_t dims[TV_GRAPH_RANK_MAX]; /* positive, or symbolic */
+    uint32_t rank;                   /* 0: one element */
+    int64_t dims[TV_GRAPH_RANK_MAX]; /* at least 0, or symbolic */
 } tv_graph_shape;
-
-typedef enum tv_graph_type { TV_GRAPH_F32, TV_GRAPH_INDEX } tv_graph_type;
 
 /* Where a value comes from. */
 typedef enum tv_value_source {
-    TV_VALUE_COMPUTED, /* output of a node */
-    TV_VALUE_CONSTANT, /* a matrix */
-    TV_VALUE_TOKENS,   /* token numbers of the step, [tokens] */
-    TV_VALUE_POSITIONS /* their positions, [tokens] */
+    TV_VALUE_COMPUTED,  /* output of a node */
+    TV_VALUE_CONSTANT,  /* a matrix, or a tensor */
+    TV_VALUE_TOKENS,    /* token numbers of the step, [tokens] */
+    TV_VALUE_POSITIONS, /* their positions, [tokens] */
+    TV_VALUE_INPUT      /* a tensor that the caller gives */
 } tv_value_source;
 
 typedef struct tv_graph_value {
     const char *name; /* "q"; unique within the block */
     uint32_t block;
-    tv_graph_type type;
+    tv_element element;
     tv_value_source source;
     tv_graph_shape shape;
-    tv_matrix matrix;  /* of CONSTANT */
-    uint32_t producer; /* node, of COMPUTED */
+    tv_matrix matrix;        /* of CONSTANT of binary32: [rows][last axis] */
+    const tv_tensor *tensor; /* of CONSTANT that was given as one; without data for timing. Otherwise NULL */
+    uint32_t producer;       /* node, of COMPUTED */
 } tv_graph_value;
 
 typedef enum tv_activation {
@@ -59,29 +62,53 @@ typedef enum tv_activation {
     TV_ACTIVATION_GELU_TANH,
     TV_ACTIVATION_SIGMOID,
     TV_ACTIVATION_TANH,
+    TV_ACTIVATION_CLIP, /* between attrs.alpha and attrs.beta */
     TV_ACTIVATIONS
 } tv_activation;
 
+typedef enum tv_pad_mode { TV_PAD_CONSTANT, TV_PAD_EDGE, TV_PAD_REFLECT, TV_PAD_WRAP, TV_PAD_MODES } tv_pad_mode;
+
+/* Attributes that are lists: by axis, or by spatial axis, which are those after batch and channels. */
+typedef struct tv_graph_lists {
+    uint32_t perm[TV_GRAPH_RANK_MAX];             /* TRANSPOSE: axis i of the output is axis perm[i] of the input */
+    int64_t begin[TV_GRAPH_RANK_MAX];             /* SLICE: first element; PAD: elements added before */
+    int64_t end[TV_GRAPH_RANK_MAX];               /* PAD: elements added after; negative ones are removed */
+    int64_t step[TV_GRAPH_RANK_MAX];              /* SLICE: not 0, may be negative; attrs.shape is the output's */
+    double scale[TV_GRAPH_RANK_MAX];              /* RESIZE: output by input extent, or as the file states */
+    int64_t kernel[TV_GRAPH_SPATIAL_MAX];         /* windows; of CONV in the shape of the weights, too */
+    int64_t stride[TV_GRAPH_SPATIAL_MAX];         /* at least 1 */
+    int64_t dilation[TV_GRAPH_SPATIAL_MAX];       /* at least 1 */
+    int64_t pad_begin[TV_GRAPH_SPATIAL_MAX];      /* at least 0 */
+    int64_t pad_end[TV_GRAPH_SPATIAL_MAX];        /* at least 0 */
+    int64_t output_padding[TV_GRAPH_SPATIAL_MAX]; /* CONV_TRANSPOSE: elements added after */
+} tv_graph_lists;
+
 /* Attributes of a node. An operator reads those that its row of ops.def lists; the others are 0. */
 typedef struct tv_graph_attrs {
-    tv_graph_shape shape;     /* RESHAPE: of the output */
-    uint32_t start, end;      /* SLICE */
-    float epsilon;            /* norms */
-    uint32_t groups;          /* NORM: at least 1 */
-    bool subtract_mean;       /* NORM */
-    bool approximate;         /* GELU: by tanh */
-    tv_activation activation; /* LINEAR, GLU, MOE */
-    uint32_t heads;           /* ROTARY_EMBEDDING; ATTENTION: of queries */
-    float theta;              /* ROTARY_EMBEDDING: frequency of pair i is frequency_scale * theta^(-2 i / rotary_dim) */
-    float frequency_scale;    /* usually 1 */
-    uint32_t rotary_dim;      /* elements of each head that are rotated: the first ones */
-    bool interleaved;         /* pairs are (2 i, 2 i + 1), otherwise (i, i + rotary_dim / 2) */
-    float scale;              /* ATTENTION: factor of the scores */
-    float soft_cap;           /* ATTENTION: c * tanh(score / c) after scaling; 0: none */
-    uint32_t window;          /* ATTENTION: positions that a token sees, its own included; 0: all up to its own */
-    uint32_t cache;           /* ATTENTION: index of the KV cache */
-    uint32_t experts_used;    /* MOE */
-    bool normalize;           /* MOE: divide the weights of the chosen experts by their sum */
+    tv_graph_shape shape;        /* RESHAPE, EXPAND, SLICE with lists, RESIZE: of the output */
+    const tv_graph_lists *lists; /* copied by the builder; NULL: as the operator's row says */
+    uint32_t axis_from_end;      /* CONCAT: 0 is the last one */
+    uint32_t axis;               /* GATHER and quantized values: from the first */
+    uint32_t mode;               /* by operator */
+    tv_element to;               /* CAST and others: the element type of the output */
+    float alpha, beta;           /* by operator; activation CLIP: its bounds */
+    uint32_t start, end;         /* SLICE */
+    float epsilon;               /* norms */
+    uint32_t groups;             /* NORM, CONV: at least 1 */
+    bool subtract_mean;          /* NORM */
+    bool approximate;            /* GELU: by tanh */
+    tv_activation activation;    /* LINEAR, GLU, MOE */
+    uint32_t heads;              /* ROTARY_EMBEDDING; ATTENTION: of queries */
+    float theta;           /* ROTARY_EMBEDDING: frequency of pair i is frequency_scale * theta^(-2 i / rotary_dim) */
+    float frequency_scale; /* usually 1 */
+    uint32_t rotary_dim;   /* elements of each head that are rotated: the first ones */
+    bool interleaved;      /* pairs are (2 i, 2 i + 1), otherwise (i, i + rotary_dim / 2) */
+    float scale;           /* ATTENTION: factor of the scores */
+    float soft_cap;        /* ATTENTION: c * tanh(score / c) after scaling; 0: none */
+    uint32_t window;       /* ATTENTION: positions that a token sees, its own included; 0: all up to its own */
+    uint32_t cache;        /* ATTENTION: index of the KV cache */
+    uint32_t experts_used; /* MOE */
+    bool normalize;        /* MOE: divide the weights of the chosen experts by their sum */
 } tv_graph_attrs;
 
 typedef struct tv_graph_node {
@@ -101,6 +128,13 @@ typedef struct tv_graph_cache {
 /* Blocks of the network, for names in traces and messages: layers from 0, and what is outside of layers. */
 #define TV_BLOCK_INPUT (UINT32_MAX - 1)  /* "token_embd" */
 #define TV_BLOCK_OUTPUT (UINT32_MAX - 2) /* "output" */
+#define TV_BLOCK_NONE (UINT32_MAX - 3)   /* of networks that are no language models: names have no prefix */
+
+/* A named result; the value may be an input or a constant. */
+typedef struct tv_graph_output {
+    const char *name;
+    uint32_t value;
+} tv_graph_output;
 
 typedef struct tv_graph {
     tv_arena arena; /* names and constants */
@@ -109,13 +143,27 @@ typedef struct tv_graph {
     TV_VEC(tv_graph_cache) caches;
     uint32_t layers;         /* blocks 0 to layers - 1 */
     uint32_t context;        /* positions that the network was made for */
-    uint32_t logits;         /* the result: [tokens][vocabulary] */
+    uint32_t logits;         /* the result: [tokens][vocabulary]; TV_NO_VALUE: `outputs` are the results */
     uint32_t *layer_outputs; /* [layers]: the value that ends each layer, in `arena` */
+    TV_VEC(uint32_t) inputs; /* values of source INPUT, in the order of the file */
+    TV_VEC(tv_graph_output) outputs;
 } tv_graph;
+
+typedef enum tv_graph_class {
+    TV_CLASS_MOVE,    /* copies elements of its first input, or of all */
+    TV_CLASS_UNARY,   /* one function of each element */
+    TV_CLASS_BINARY,  /* one function of each pair of elements, repeated to the shape of the output */
+    TV_CLASS_REDUCE,  /* of the last axis, which becomes 1 */
+    TV_CLASS_NORM,    /* scales vectors of the last axis by what it computes of them */
+    TV_CLASS_PRODUCT, /* matrices, convolutions */
+    TV_CLASS_WINDOW,  /* of the spatial axes */
+    TV_CLASS_MODEL    /* of language models */
+} tv_graph_class;
 
 typedef struct tv_graph_op_info {
     const char *name, *attributes, *meaning;
     uint8_t inputs, optional;
+    tv_graph_class class;
 } tv_graph_op_info;
 
 extern const tv_graph_op_info tv_graph_op_infos[TV_OPS];
@@ -144,6 +192,16 @@ uint32_t tv_graph_positions(tv_graph_builder *b);
 uint32_t tv_graph_constant(tv_graph_builder *b, const char *name, const tv_matrix *matrix);
 uint32_t tv_graph_scalar(tv_graph_builder *b, const char *name, float value);
 
+/* A constant tensor. Its data are copied, or, with `share`, must outlive the graph; without data it serves timing. A
+ * tensor of binary32 is a matrix, too: the rows are all axes but the last. */
+uint32_t tv_graph_tensor(tv_graph_builder *b, const char *name, const tv_tensor *tensor, bool share);
+
+/* An input of the network, of a shape without symbolic extents. */
+uint32_t tv_graph_input(tv_graph_builder *b, const char *name, tv_element element, const tv_graph_shape *shape);
+
+/* Adds a result. Its name is copied. */
+void tv_graph_add_output(tv_graph_builder *b, const char *name, uint32_t value);
+
 /* Appends a cache; returns its index. */
 uint32_t tv_graph_add_cache(tv_graph_builder *b, tv_graph_cache cache);
 
@@ -157,7 +215,8 @@ uint32_t tv_graph_add2(tv_graph_builder *b, tv_graph_op op, const char *name, ui
 /* Ends the current layer with a value. */
 void tv_graph_end_layer(tv_graph_builder *b, uint32_t output);
 
-/* Ends the graph; verifies it. On failure frees it. The caller frees the result with tv_graph_free. */
+/* Ends the graph; verifies it. `logits` is TV_NO_VALUE where the graph has outputs. On failure frees it. The caller
+ * frees the result with tv_graph_free. */
 tv_status tv_graph_finish(tv_graph_builder *b, uint32_t logits, tv_graph **out);
 
 /* Frees a graph that is not finished, after an error of the caller's. */
@@ -185,6 +244,12 @@ static inline const tv_matrix *tv_graph_matrix(const tv_graph *graph, uint32_t v
 
 /* Number of inputs up to the last one that is given. */
 uint32_t tv_graph_input_count(const tv_graph_node *node);
+
+/* True for a language model, which is executed token by token. */
+static inline bool tv_graph_has_tokens(const tv_graph *graph) { return graph->logits != TV_NO_VALUE; }
+
+/* The tensor type of a value for one token: element type and extents, without data. */
+tv_tensor tv_graph_tensor_of(const tv_graph *graph, uint32_t value);
 
 /* Extent of the last axis; 1 for scalars. */
 uint32_t tv_graph_columns(const tv_graph *graph, uint32_t value);
@@ -215,8 +280,9 @@ void tv_graph_value_name(const tv_graph *graph, uint32_t value, char text[TV_VAL
  * is invalid. */
 tv_status tv_graph_verify(const tv_graph *graph, const tv_diag_sink *sink);
 
-/* Shape of the output of an operator. False: the inputs do not fit, and `problem` is a static text that says why. */
-bool tv_graph_infer_shape(const tv_graph *graph, const tv_graph_node *node, tv_graph_shape *out, const char **problem);
+/* Shape and element type of the output of an operator, in out->shape and out->element. False: the inputs do not fit,
+ * and `problem` is a static text that says why. */
+bool tv_graph_infer(const tv_graph *graph, const tv_graph_node *node, tv_graph_value *out, const char **problem);
 
 /* Appends one line per node: "%3.q = Linear(%3.xn, blk.3.attn_q)  [tokens x 128]". */
 void tv_graph_print(const tv_graph *graph, tv_buf *out);

@@ -211,7 +211,7 @@ static bool multiply_row(const node_job *job, unsigned matrix, uint64_t j, float
 {
     const host *h = job->host;
     const tv_matrix *m = tv_graph_matrix(h->graph, job->node->inputs[matrix]);
-    const float *w = tv_operator_matrix_row(m, h->constants[job->node->inputs[matrix]], j, scratch);
+    const float *w = tv_matrix_row_or(m, h->constants[job->node->inputs[matrix]], j, scratch);
     if (w)
         tv_dots_f32(row_of(h, job->node->inputs[0], job->first), m->columns, w, m->columns, h->rows - job->first, sums);
     return w != NULL;
@@ -228,7 +228,7 @@ static void finish_column(const node_job *job, uint64_t j, const float *sums, co
         if (n->op == TV_OP_GLU) {
             y = tv_activation_f32(n->attrs.activation, gates[r - job->first]) * y;
         } else {
-            y = tv_activation_f32(n->attrs.activation, bias ? y + bias[j] : y);
+            y = tv_activate(&n->attrs, bias ? y + bias[j] : y);
             if (n->inputs[3] != TV_NO_VALUE)
                 y = row_of(h, n->inputs[3], r)[j] + y;
         }

@@ -16,7 +16,10 @@ uint32_t *tv_graph_last_uses(const tv_graph *graph, bool keep_layers)
             if (n->inputs[k] != TV_NO_VALUE)
                 last[n->inputs[k]] = i;
     }
-    last[graph->logits] = UINT32_MAX;
+    if (tv_graph_has_tokens(graph))
+        last[graph->logits] = UINT32_MAX;
+    for (size_t i = 0; i < graph->outputs.count; i++)
+        last[graph->outputs.data[i].value] = UINT32_MAX;
     for (uint32_t i = 0; i < graph->layers && keep_layers; i++)
         last[graph->layer_outputs[i]] = UINT32_MAX;
     return last;

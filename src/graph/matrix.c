@@ -39,3 +39,10 @@ tv_status tv_matrix_fail(const tv_matrix *matrix, const tv_diag_sink *sink)
                    "tensor '%s', row %" PRIu64 ": a value is infinite or not a number", matrix->name,
                    matrix->first + row);
 }
+
+const float *tv_matrix_row_or(const tv_matrix *matrix, const float *values, uint64_t row, float *scratch)
+{
+    if (values)
+        return values + row * matrix->columns;
+    return tv_matrix_row_f32(matrix, row, scratch) == TV_OK ? scratch : NULL;
+}

@@ -23,6 +23,9 @@ static inline bool tv_matrix_has_data(const tv_matrix *matrix) { return matrix->
  * finite, and `out` is undefined. Reports nothing, so that threads can call it; tv_matrix_fail does. */
 tv_status tv_matrix_row_f32(const tv_matrix *matrix, uint64_t row, float *out);
 
+/* Row `row` of a matrix that may be kept as binary32 in `values`; otherwise decoded to `scratch`. NULL: not finite. */
+const float *tv_matrix_row_or(const tv_matrix *matrix, const float *values, uint64_t row, float *scratch);
+
 /* The rows are not needed soon: their pages of the mapped file need not stay in memory. */
 void tv_matrix_drop(const tv_matrix *matrix);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each operator computes, in binary32 on the host: the reference that all machines are compared with.
+/* What each operator computes on the host, in binary32 or in the element type of its inputs: the reference that all
+ * machines are compared with.
  *
  * Sums follow the canonical order (kernels/dot.h) and functions are correctly rounded, so results are identical on
  * every host. Functions work on one token; only Attention remembers anything, in its cache. */
@@ -17,13 +18,14 @@ typedef struct tv_host_cache {
 typedef struct tv_operator_row {
     const tv_graph *graph;
     const tv_graph_node *node;
-    const float *inputs[TV_GRAPH_INPUTS_MAX]; /* the token's row, or the elements of a constant; NULL: left out, an
-                                                 index or a matrix that is not kept as binary32 */
-    float *output;                            /* the token's row */
-    float *scratch;                           /* ATTENTION: one value for each position up to the token's */
-    int32_t index;                            /* GATHER: the row */
-    uint32_t position;                        /* of the token */
-    const tv_host_cache *cache;               /* ATTENTION */
+    const void *inputs[TV_GRAPH_INPUTS_MAX]; /* the token's row, or the elements of a constant, of the element type of
+                                                the value; NULL: left out, a token number or position, or a matrix that
+                                                is not kept as binary32 */
+    void *output;                            /* the token's row */
+    float *scratch;                          /* ATTENTION: one value for each position up to the token's */
+    int32_t index;                           /* GATHER: the row */
+    uint32_t position;                       /* of the token */
+    const tv_host_cache *cache;              /* ATTENTION */
 } tv_operator_row;
 
 /* Computes the output row. ATTENTION expects the keys and values of this token and of earlier ones in the cache.
@@ -33,10 +35,8 @@ bool tv_operator_compute(const tv_operator_row *row);
 /* ATTENTION: appends the token's keys and values to the cache. */
 void tv_operator_append(const tv_operator_row *row);
 
-/* Row `row` of a matrix that may be kept as binary32 in `values`; otherwise decoded to `scratch`. NULL: not finite. */
-const float *tv_operator_matrix_row(const tv_matrix *matrix, const float *values, uint64_t row, float *scratch);
-
-float tv_activation_f32(tv_activation activation, float x);
+float tv_activation_f32(tv_activation activation, float x); /* CLIP has no bounds here */
+float tv_activate(const tv_graph_attrs *attrs, float x);    /* attrs->activation */
 
 /* Chooses the experts of a token from the router's logits: `chosen` and `weights` receive `used` elements, the largest
  * probability first; the first of equal ones. */

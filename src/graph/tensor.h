@@ -26,6 +26,14 @@ typedef struct tv_element_info {
 
 extern const tv_element_info tv_element_infos[TV_ELEMENTS];
 
+static inline bool tv_is_real_element(tv_element element) { return tv_element_infos[element].kind == TV_KIND_REAL; }
+
+static inline bool tv_is_integer_element(tv_element element)
+{
+    tv_element_kind kind = tv_element_infos[element].kind;
+    return kind == TV_KIND_SIGNED || kind == TV_KIND_UNSIGNED;
+}
+
 enum { TV_TENSOR_RANK_MAX = 8 };
 
 typedef struct tv_tensor {

@@ -46,6 +46,7 @@ static double activate(tv_activation f, double x)
     case TV_ACTIVATION_TANH:
         return tanh(x);
     case TV_ACTIVATION_NONE:
+    case TV_ACTIVATION_CLIP:
     case TV_ACTIVATIONS:
         break;
     }

@@ -149,7 +149,6 @@ static const rejection rejections[] = {
     {"the shapes of the matrices do not fit each other", TV_OP_MATMUL, {SPLIT, MATRICES}, 2, NOTHING},
     {"the shapes do not fit each other", TV_OP_ADD, {X, X3}, 2, NOTHING},
     {"the shapes do not fit each other", TV_OP_MUL, {X, V3}, 2, NOTHING},
-    {"the input has no axis to reduce", TV_OP_REDUCE_SUM, {V4}, 1, NOTHING},
     {"the gains or the bias have not the length of the last axis", TV_OP_RMS_NORMALIZATION, {X, V3}, 2, NOTHING},
     {"the gains or the bias have not the length of the last axis", TV_OP_LAYER_NORMALIZATION, {X, V4, V3}, 3, NOTHING},
     {"the last axis is no multiple of the groups", TV_OP_NORM, {X}, 1, NOTHING},

@@ -36,6 +36,7 @@ void cmdq_lower_emit_activation(cmdq_lowering *l, tv_activation activation, cmdq
     case TV_ACTIVATION_GELU:
     case TV_ACTIVATION_GELU_TANH:
     case TV_ACTIVATION_NONE:
+    case TV_ACTIVATION_CLIP: /* not fused into products of language models */
     case TV_ACTIVATIONS:
         break;
     }

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executes networks on the host, node by node. The output of a node is freed after its last reader. */
+#include <stdlib.h>
+
+#include "graph/network.h"
+#include "graph/operators.h"
+#include "graph/passes.h"
+
+typedef struct host_network {
+    const tv_graph *graph;
+    tv_tensor *values; /* of each value: computed ones are owned */
+    uint32_t *last_uses;
+    bool keep_values;
+    tv_llm_progress progress;
+} host_network;
+
+tv_status tv_node_compute(const tv_graph *graph, const tv_graph_node *node, const tv_tensor *const *inputs,
+                          tv_tensor *out, const tv_diag_sink *sink)
+{
+    tv_operator_row row = {.graph = graph, .node = node, .output = out->data};
+    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
+        row.inputs[k] = node->inputs[k] != TV_NO_VALUE && inputs[k] ? inputs[k]->data : NULL;
+    return tv_operator_compute(&row) ? TV_OK : tv_fail_memory(sink);
+}
+
+static void free_computed(const host_network *h)
+{
+    for (size_t i = 0; h->values && i < h->graph->nodes.count; i++)
+        tv_tensor_fini(&h->values[h->graph->nodes.data[i].output]);
+}
+
+static void destroy(void *state)
+{
+    host_network *h = state;
+    if (!h)
+        return;
+    free_computed(h);
+    free(h->values);
+    free(h->last_uses);
+    free(h);
+}
+
+static tv_status create(const tv_graph *graph, const tv_network_options *options, const tv_diag_sink *sink,
+                        void **state)
+{
+    host_network *h = calloc(1, sizeof *h);
+    if (!h)
+        return tv_fail_memory(sink);
+    h->graph = graph;
+    h->keep_values = options->keep_values;
+    h->progress = options->progress;
+    h->values = calloc(graph->values.count + 1, sizeof *h->values);
+    h->last_uses = tv_graph_last_uses(graph, false);
+    if (!h->values || !h->last_uses) {
+        destroy(h);
+        return tv_fail_memory(sink);
+    }
+    *state = h;
+    return TV_OK;
+}
+
+/* Constants and inputs are views. */
+static void bind_values(const host_network *h, const tv_tensor *const *inputs)
+{
+    const tv_graph *g = h->graph;
+    for (uint32_t v = 0; v < g->values.count; v++)
+        if (g->values.data[v].tensor)
+            h->values[v] = *g->values.data[v].tensor;
+    for (size_t i = 0; i < g->inputs.count; i++) {
+        h->values[g->inputs.data[i]] = *inputs[i];
+        h->values[g->inputs.data[i]].storage = NULL;
+    }
+}
+
+static void free_dead_inputs(const host_network *h, uint32_t node)
+{
+    const tv_graph_node *n = tv_graph_node_at(h->graph, node);
+    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX && !h->keep_values; k++) {
+        uint32_t v = n->inputs[k];
+        if (v != TV_NO_VALUE && h->last_uses[v] == node && tv_graph_value_at(h->graph, v)->source == TV_VALUE_COMPUTED)
+            tv_tensor_fini(&h->values[v]);
+    }
+}
+
+static tv_status execute(const host_network *h, uint32_t node, const tv_diag_sink *sink)
+{
+    const tv_graph_node *n = tv_graph_node_at(h->graph, node);
+    const tv_tensor *inputs[TV_GRAPH_INPUTS_MAX] = {NULL};
+    tv_tensor type = tv_graph_tensor_of(h->graph, n->output);
+    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
+        inputs[k] = n->inputs[k] == TV_NO_VALUE ? NULL : &h->values[n->inputs[k]];
+    TV_TRY(tv_tensor_init(&h->values[n->output], type.element, type.rank, type.dims, sink));
+    return tv_node_compute(h->graph, n, inputs, &h->values[n->output], sink);
+}
+
+static tv_status run(void *state, const tv_tensor *const *inputs, const tv_diag_sink *sink)
+{
+    host_network *h = state;
+    uint32_t count = (uint32_t)h->graph->nodes.count;
+    tv_status status = TV_OK;
+    free_computed(h);
+    if (!inputs)
+        return TV_OK; /* the host has no timing */
+    bind_values(h, inputs);
+    for (uint32_t i = 0; i < count && status == TV_OK; i++) {
+        tv_progress_report(&h->progress, "computing on the host", i, count);
+        status = execute(h, i, sink);
+        free_dead_inputs(h, i);
+    }
+    return status;
+}
+
+static const tv_tensor *tensor(void *state, uint32_t value)
+{
+    const host_network *h = state;
+    const tv_tensor *t = &h->values[value];
+    return t->data || tv_tensor_count(t) == 0 ? t : NULL;
+}
+
+const tv_network_backend tv_network_host = {
+    .name = "host", .create = create, .destroy = destroy, .run = run, .tensor = tensor};

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The interface of everything that executes a network whose inputs and outputs are tensors: the host, and the lowerings
+ * to the machines. Language models, which are executed token by token, have backend.h. */
+#ifndef TV_GRAPH_NETWORK_H
+#define TV_GRAPH_NETWORK_H
+
+#include "graph/backend.h"
+
+typedef struct tv_network_options {
+    const tv_config *config; /* of the machine; NULL for the host */
+    unsigned threads;
+    tv_mode mode;
+    bool allow_host_ops;      /* the host computes nodes that the machine has no instructions for */
+    bool keep_values;         /* `tensor` has the output of each node, not only the results */
+    bool explain;             /* explain chosen plans in tv_layer.plan */
+    const char *emit;         /* directory to write the programs to, or NULL */
+    tv_output_group *outputs; /* puts these files in place; NULL: one by one */
+    unsigned weight_bits;     /* 4 or 8, for machines that support both; 0: the machine's default */
+    const float *ranges;      /* [value_count]: largest magnitude of each value, from calibration; NULL: timing only */
+    tv_weight_report weights; /* receives the error of each constant that is converted */
+    tv_llm_progress progress; /* of `create` and `run` */
+} tv_network_options;
+
+/* What a node, with those that are fused with it, cost in a run. */
+typedef struct tv_layer {
+    uint32_t node;
+    uint64_t tiles;    /* pieces that were computed one after the other */
+    uint64_t cycles;   /* from the end of the previous layer to its own */
+    uint64_t macs;     /* multiply-adds */
+    uint64_t bytes;    /* between DRAM and the chip */
+    const char *bound; /* what bounds it: the name of an engine or a path; static */
+    const char *plan;  /* why these tiles, or NULL; lives as long as the state */
+} tv_layer;
+
+typedef struct tv_network_backend {
+    const char *name; /* "host", or the name of the target */
+
+    /* Prepares the execution of a graph without tokens, which must outlive the state. TV_ERR_INPUT: a node that the
+     * machine cannot execute (TV-L044, the message names it), or a graph that does not fit its memory. */
+    tv_status (*create)(const tv_graph *graph, const tv_network_options *options, const tv_diag_sink *sink,
+                        void **state);
+    void (*destroy)(void *state); /* NULL is allowed */
+
+    /* Executes the network once. inputs[i] is the tensor of graph->inputs[i], of its type and shape; NULL: timing only.
+     * Results are read with `tensor`. */
+    tv_status (*run)(void *state, const tv_tensor *const *inputs, const tv_diag_sink *sink);
+
+    /* A value after a run, until the next one, as real numbers or integers of its element type; NULL: not kept. Values
+     * of graph->outputs are kept. */
+    const tv_tensor *(*tensor)(void *state, uint32_t value);
+
+    /* Costs of the last run, in the order of execution. Returns their number; NULL: the backend has none. */
+    size_t (*layers)(const void *state, const tv_layer **list);
+    tv_machine *(*machine)(void *state);                              /* NULL: the backend has no machine */
+    unsigned (*host_ops)(const void *state, const tv_host_op **list); /* as tv_backend's */
+} tv_network_backend;
+
+extern const tv_network_backend tv_network_host; /* binary32 on the host */
+
+/* Computes the output of a node from tensors on the host: inputs[k] is input k of the node, or NULL where it is left
+ * out. `out` has the node's output type and zeroed storage. TV_ERR_MEMORY. */
+tv_status tv_node_compute(const tv_graph *graph, const tv_graph_node *node, const tv_tensor *const *inputs,
+                          tv_tensor *out, const tv_diag_sink *sink);
+
+#endif

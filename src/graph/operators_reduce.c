@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reductions and normalizations of the last axis. */
+#include <math.h>
+
+#include "graph/operator_table.h"
+#include "kernels/dot.h"
+#include "num/func.h"
+
+/* ---- Reductions ---- */
+
+static uint64_t vectors_of(const tv_operator_row *r, uint64_t length)
+{
+    return length ? tv_input_elements(r, 0) / length : tv_output_elements(r);
+}
+
+static uint64_t length_of(const tv_operator_row *r)
+{
+    tv_tensor x = tv_input_tensor(r, 0);
+    return (uint64_t)x.dims[x.rank - 1];
+}
+
+typedef double fold_real(double x, double y);
+typedef int64_t fold_integer(int64_t x, int64_t y);
+
+/* How a type is reduced: from `start`, by functions of two elements. Without a `start` it is the first element. */
+typedef struct reduction {
+    fold_real *real;
+    fold_integer *integer;
+    bool has_start;
+    int64_t start;
+} reduction;
+
+static void reduce_vector(const reduction *f, const tv_tensor *x, uint64_t at, uint64_t n, tv_tensor *y, uint64_t to)
+{
+    uint64_t first = f->has_start || n == 0 ? 0 : 1;
+    if (tv_is_real_element(x->element)) {
+        double value = first ? tv_tensor_real(x, at) : (double)f->start;
+        for (uint64_t i = first; i < n; i++)
+            value = f->real(value, tv_tensor_real(x, at + i));
+        tv_tensor_set_real(y, to, value);
+        return;
+    }
+    int64_t value = first ? tv_tensor_integer(x, at) : f->start;
+    for (uint64_t i = first; i < n; i++)
+        value = f->integer(value, tv_tensor_integer(x, at + i));
+    tv_tensor_set_integer(y, to, value);
+}
+
+static bool reduce(const tv_operator_row *r, reduction f)
+{
+    tv_tensor x = tv_input_tensor(r, 0), y = tv_output_tensor(r);
+    uint64_t n = length_of(r);
+    for (uint64_t i = 0, count = vectors_of(r, n); i < count; i++)
+        reduce_vector(&f, &x, i * n, n, &y, i);
+    return true;
+}
+
+static double add_real(double x, double y) { return x + y; }
+static int64_t add_integer(int64_t x, int64_t y) { return (int64_t)((uint64_t)x + (uint64_t)y); }
+static double multiply_real(double x, double y) { return x * y; }
+static int64_t multiply_integer(int64_t x, int64_t y) { return (int64_t)((uint64_t)x * (uint64_t)y); }
+static double max_real(double x, double y) { return isnan(x) || x > y ? x : y; }
+static int64_t max_integer(int64_t x, int64_t y) { return x > y ? x : y; }
+static double min_real(double x, double y) { return isnan(x) || x < y ? x : y; }
+static int64_t min_integer(int64_t x, int64_t y) { return x < y ? x : y; }
+
+/* Binary32 in the canonical order. */
+bool tv_compute_REDUCE_SUM(const tv_operator_row *r)
+{
+    if (!tv_output_is_f32(r))
+        return reduce(r, (reduction){add_real, add_integer, true, 0});
+    uint64_t n = length_of(r);
+    for (uint64_t i = 0, count = vectors_of(r, n); i < count; i++)
+        tv_output_f32(r)[i] = tv_sum_f32(tv_input_f32(r, 0) + i * n, n);
+    return true;
+}
+
+bool tv_compute_REDUCE_MEAN(const tv_operator_row *r)
+{
+    tv_tensor y = tv_output_tensor(r);
+    uint64_t n = length_of(r);
+    tv_compute_REDUCE_SUM(r);
+    for (uint64_t i = 0, count = tv_output_elements(r); i < count; i++) {
+        if (tv_output_is_f32(r))
+            tv_output_f32(r)[i] /= (float)n;
+        else if (tv_is_real_element(y.element) || n == 0)
+            tv_tensor_set_real(&y, i, n ? tv_tensor_real(&y, i) / (double)n : NAN);
+        else
+            tv_tensor_set_integer(&y, i, tv_tensor_integer(&y, i) / (int64_t)n);
+    }
+    return true;
+}
+
+bool tv_compute_REDUCE_PROD(const tv_operator_row *r)
+{
+    return reduce(r, (reduction){multiply_real, multiply_integer, true, 1});
+}
+bool tv_compute_REDUCE_MAX(const tv_operator_row *r) { return reduce(r, (reduction){max_real, max_integer, false, 0}); }
+bool tv_compute_REDUCE_MIN(const tv_operator_row *r) { return reduce(r, (reduction){min_real, min_integer, false, 0}); }
+
+/* The index of the first or last extreme element. */
+static bool find_index(const tv_operator_row *r, bool max)
+{
+    tv_tensor x = tv_input_tensor(r, 0), y = tv_output_tensor(r);
+    uint64_t n = length_of(r);
+    bool last = tv_attrs_of(r)->mode;
+    for (uint64_t i = 0, count = vectors_of(r, n); i < count; i++) {
+        uint64_t best = 0;
+        for (uint64_t k = 1; k < n; k++) {
+            double a = tv_tensor_real(&x, i * n + k), b = tv_tensor_real(&x, i * n + best);
+            best = a == b ? (last ? k : best) : (a > b) == max ? k : best;
+        }
+        tv_tensor_set_integer(&y, i, (int64_t)best);
+    }
+    return true;
+}
+
+bool tv_compute_ARG_MAX(const tv_operator_row *r) { return find_index(r, true); }
+bool tv_compute_ARG_MIN(const tv_operator_row *r) { return find_index(r, false); }
+
+bool tv_compute_CUM_SUM(const tv_operator_row *r)
+{
+    tv_tensor x = tv_input_tensor(r, 0), y = tv_output_tensor(r);
+    bool exclusive = tv_attrs_of(r)->mode & 1, reverse = tv_attrs_of(r)->mode & 2;
+    uint64_t n = length_of(r);
+    for (uint64_t i = 0, count = vectors_of(r, n); i < count; i++) {
+        double real = 0;
+        int64_t integer = 0;
+        for (uint64_t k = 0; k < n; k++) {
+            uint64_t at = i * n + (reverse ? n - 1 - k : k);
+            double next_real = real + tv_tensor_real(&x, at);
+            int64_t next_integer = add_integer(integer, tv_tensor_integer(&x, at));
+            if (tv_is_real_element(x.element))
+                tv_tensor_set_real(&y, at, exclusive ? real : next_real);
+            else
+                tv_tensor_set_integer(&y, at, exclusive ? integer : next_integer);
+            real = next_real;
+            integer = next_integer;
+        }
+    }
+    return true;
+}
+
+/* ---- Normalizations ---- */
+
+void tv_softmax_f32(const float *x, float *y, uint32_t n)
+{
+    float max = n ? x[0] : 0;
+    for (uint32_t i = 1; i < n; i++)
+        max = x[i] > max ? x[i] : max;
+    for (uint32_t i = 0; i < n; i++)
+        y[i] = tv_func_f32(TV_FUNC_EXP, x[i] - max);
+    float sum = tv_sum_f32(y, n);
+    for (uint32_t i = 0; i < n; i++)
+        y[i] = y[i] / sum;
+}
+
+bool tv_compute_SOFTMAX(const tv_operator_row *r)
+{
+    uint32_t columns = tv_output_columns(r);
+    for (uint64_t at = 0, n = tv_output_elements(r); at < n; at += columns)
+        tv_softmax_f32(tv_input_f32(r, 0) + at, tv_output_f32(r) + at, columns);
+    return true;
+}
+
+bool tv_compute_LOG_SOFTMAX(const tv_operator_row *r)
+{
+    uint32_t n = tv_output_columns(r);
+    for (uint64_t at = 0, count = tv_output_elements(r); at < count; at += n) {
+        const float *x = tv_input_f32(r, 0) + at;
+        float *y = tv_output_f32(r) + at, max = x[0];
+        for (uint32_t i = 1; i < n; i++)
+            max = x[i] > max ? x[i] : max;
+        for (uint32_t i = 0; i < n; i++)
+            y[i] = tv_func_f32(TV_FUNC_EXP, x[i] - max);
+        float log_sum = tv_func_f32(TV_FUNC_LOG, tv_sum_f32(y, n));
+        for (uint32_t i = 0; i < n; i++)
+            y[i] = x[i] - max - log_sum;
+    }
+    return true;
+}
+
+/* Normalizes x[n]; gains and bias may be NULL. */
+static void normalize(const tv_operator_row *r, const float *x, float *y, uint32_t n, bool subtract_mean)
+{
+    const float *gains = r->inputs[1], *bias = r->inputs[2];
+    float mean = subtract_mean ? tv_sum_f32(x, n) / (float)n : 0;
+    for (uint32_t i = 0; i < n && subtract_mean; i++)
+        y[i] = x[i] - mean;
+    if (subtract_mean)
+        x = y;
+    float scale = tv_func_f32(TV_FUNC_RSQRT, tv_dot_f32(x, x, n) / (float)n + tv_attrs_of(r)->epsilon);
+    for (uint32_t i = 0; i < n; i++) {
+        y[i] = x[i] * scale;
+        if (gains)
+            y[i] *= gains[i];
+        if (bias)
+            y[i] += bias[i];
+    }
+}
+
+static bool compute_normalization(const tv_operator_row *r, uint32_t length, bool subtract_mean)
+{
+    for (uint64_t at = 0, n = tv_output_elements(r); at < n; at += length)
+        normalize(r, tv_input_f32(r, 0) + at, tv_output_f32(r) + at, length, subtract_mean);
+    return true;
+}
+
+bool tv_compute_RMS_NORMALIZATION(const tv_operator_row *r)
+{
+    return compute_normalization(r, tv_output_columns(r), false);
+}
+
+bool tv_compute_LAYER_NORMALIZATION(const tv_operator_row *r)
+{
+    return compute_normalization(r, tv_output_columns(r), true);
+}
+
+bool tv_compute_NORM(const tv_operator_row *r)
+{
+    return compute_normalization(r, tv_output_columns(r) / tv_attrs_of(r)->groups, tv_attrs_of(r)->subtract_mean);
+}
