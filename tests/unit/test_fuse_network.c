@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fusion in networks that are no language models: which nodes are left, and that the fused graph computes the same, up
+ * to rounding. Expected values come from the graph without fusion. */
+#include <math.h>
+
+#include "graph/network.h"
+#include "graph/passes.h"
+#include "unit.h"
+
+/* A graph under construction twice, with the same constants; one of them is fused. */
+typedef struct maker {
+    tv_graph_builder b;
+    unit_rng rng;
+    uint32_t x;
+} maker;
+
+static uint32_t random_constant(maker *m, uint32_t rank, const int64_t *dims, float offset, bool data)
+{
+    tv_tensor t;
+    assert_int_equal(tv_tensor_init(&t, TV_ELEMENT_F32, rank, dims, NULL), TV_OK);
+    for (uint64_t i = 0; i < tv_tensor_count(&t); i++)
+        ((float *)t.data)[i] = offset + (float)unit_below(&m->rng, 2001) / 1000 - 1;
+    tv_tensor copy = t;
+    if (!data)
+        copy.data = NULL;
+    uint32_t value = tv_graph_tensor(&m->b, "c", &copy, false);
+    tv_tensor_fini(&t);
+    return value;
+}
+
+static uint32_t vector(maker *m, int64_t n) { return random_constant(m, 1, &n, 2, true); }
+
+static uint32_t scalar(maker *m, float value)
+{
+    tv_tensor t = {.element = TV_ELEMENT_F32, .data = &value};
+    return tv_graph_tensor(&m->b, "s", &t, false);
+}
+
+static uint32_t per_channel(maker *m, int64_t channels)
+{
+    return random_constant(m, 3, (int64_t[]){channels, 1, 1}, 2, true);
+}
+
+static uint32_t op1(maker *m, tv_graph_op op, uint32_t x) { return tv_graph_add1(&m->b, op, "y", x); }
+static uint32_t op2(maker *m, tv_graph_op op, uint32_t a, uint32_t b) { return tv_graph_add2(&m->b, op, "y", a, b); }
+
+static uint32_t conv(maker *m, uint32_t x, int64_t out, int64_t in, uint32_t groups)
+{
+    tv_graph_lists lists = {
+        .kernel = {3, 3}, .stride = {1, 1}, .dilation = {1, 1}, .pad_begin = {1, 1}, .pad_end = {1, 1}};
+    uint32_t w = random_constant(m, 4, (int64_t[]){out, in / groups, 3, 3}, 0, true);
+    return tv_graph_add(&m->b, TV_OP_CONV, "conv", (uint32_t[]){x, w}, 2,
+                        &(tv_graph_attrs){.lists = &lists, .groups = groups});
+}
+
+static uint32_t conv_transpose(maker *m, uint32_t x, int64_t in, int64_t out, uint32_t groups)
+{
+    tv_graph_lists lists = {.kernel = {2, 2}, .stride = {2, 2}, .dilation = {1, 1}};
+    uint32_t w = random_constant(m, 4, (int64_t[]){in, out / groups, 2, 2}, 0, true);
+    return tv_graph_add(&m->b, TV_OP_CONV_TRANSPOSE, "up", (uint32_t[]){x, w}, 2,
+                        &(tv_graph_attrs){.lists = &lists, .groups = groups});
+}
+
+static uint32_t gemm(maker *m, uint32_t x, int64_t rows, int64_t columns)
+{
+    return op2(m, TV_OP_GEMM, x, random_constant(m, 2, (int64_t[]){rows, columns}, 0, true));
+}
+
+/* ---- Networks: x is [1][6][5][4] or, of `rows`, [3][8] ---- */
+
+static uint32_t conv_batch_norm_relu(maker *m)
+{
+    uint32_t y = op2(m, TV_OP_MUL, conv(m, m->x, 4, 6, 2), per_channel(m, 4));
+    return op1(m, TV_OP_RELU, op2(m, TV_OP_ADD, per_channel(m, 4), y));
+}
+
+static uint32_t conv_affine_backwards(maker *m)
+{
+    uint32_t y = op2(m, TV_OP_DIV, conv(m, m->x, 4, 6, 1), per_channel(m, 4));
+    return op2(m, TV_OP_SUB, op2(m, TV_OP_ADD, y, scalar(m, 1.5F)), per_channel(m, 4));
+}
+
+static uint32_t conv_residual_clip(maker *m)
+{
+    uint32_t y = op2(m, TV_OP_ADD, conv(m, m->x, 6, 6, 6), m->x);
+    return tv_graph_add(&m->b, TV_OP_CLIP, "y", &y, 1, &(tv_graph_attrs){.alpha = -1, .beta = 2});
+}
+
+/* The product is read twice, so neither reader is folded. */
+static uint32_t conv_read_twice(maker *m)
+{
+    uint32_t y = conv(m, m->x, 6, 6, 1);
+    return op2(m, TV_OP_ADD, op2(m, TV_OP_MUL, y, per_channel(m, 6)), y);
+}
+
+/* c - y and c / y are no scale and shift of a product. */
+static uint32_t conv_as_second_operand(maker *m)
+{
+    uint32_t y = op2(m, TV_OP_SUB, per_channel(m, 4), conv(m, m->x, 4, 6, 1));
+    return op2(m, TV_OP_DIV, scalar(m, 3), op1(m, TV_OP_EXP, y));
+}
+
+/* Along another axis than the channels. */
+static uint32_t conv_other_axis(maker *m)
+{
+    return op2(m, TV_OP_MUL, conv(m, m->x, 4, 6, 1), random_constant(m, 2, (int64_t[]){5, 1}, 2, true));
+}
+
+static uint32_t up_batch_norm(maker *m)
+{
+    uint32_t y = op2(m, TV_OP_MUL, conv_transpose(m, m->x, 6, 4, 2), per_channel(m, 4));
+    return op2(m, TV_OP_ADD, y, per_channel(m, 4));
+}
+
+static uint32_t linear_bias_relu(maker *m)
+{
+    return op1(m, TV_OP_RELU, op2(m, TV_OP_ADD, vector(m, 5), gemm(m, m->x, 5, 8)));
+}
+
+static uint32_t linear_bias_residual(maker *m)
+{
+    return op2(m, TV_OP_ADD, m->x, op2(m, TV_OP_ADD, gemm(m, m->x, 8, 8), vector(m, 8)));
+}
+
+static uint32_t layer_norm(maker *m, bool power)
+{
+    uint32_t d = op2(m, TV_OP_SUB, m->x, op1(m, TV_OP_REDUCE_MEAN, m->x));
+    uint32_t square = power ? op2(m, TV_OP_POW, d, scalar(m, 2)) : op2(m, TV_OP_MUL, d, d);
+    uint32_t variance = op1(m, TV_OP_REDUCE_MEAN, square);
+    uint32_t y = op2(m, TV_OP_DIV, d, op1(m, TV_OP_SQRT, op2(m, TV_OP_ADD, variance, scalar(m, 1e-5F))));
+    return op2(m, TV_OP_ADD, op2(m, TV_OP_MUL, vector(m, 8), y), vector(m, 8));
+}
+
+static uint32_t layer_norm_by_mul(maker *m) { return layer_norm(m, false); }
+static uint32_t layer_norm_by_pow(maker *m) { return layer_norm(m, true); }
+
+static uint32_t mean_square(maker *m)
+{
+    uint32_t mean = op1(m, TV_OP_REDUCE_MEAN, op2(m, TV_OP_MUL, m->x, m->x));
+    return op1(m, TV_OP_SQRT, op2(m, TV_OP_ADD, scalar(m, 1e-6F), mean));
+}
+
+static uint32_t rms_norm_by_div(maker *m) { return op2(m, TV_OP_DIV, m->x, mean_square(m)); }
+
+static uint32_t rms_norm_by_reciprocal(maker *m)
+{
+    uint32_t y = op2(m, TV_OP_MUL, m->x, op1(m, TV_OP_RECIPROCAL, mean_square(m)));
+    return op2(m, TV_OP_MUL, y, vector(m, 8));
+}
+
+static uint32_t rms_norm_by_quotient(maker *m)
+{
+    return op2(m, TV_OP_MUL, op2(m, TV_OP_DIV, scalar(m, 1), mean_square(m)), m->x);
+}
+
+static uint32_t erf_plus_one(maker *m)
+{
+    uint32_t erf = op1(m, TV_OP_ERF, op2(m, TV_OP_DIV, m->x, scalar(m, 1.41421356F)));
+    return op2(m, TV_OP_ADD, erf, scalar(m, 1));
+}
+
+static uint32_t gelu_half_last(maker *m)
+{
+    return op2(m, TV_OP_MUL, op2(m, TV_OP_MUL, m->x, erf_plus_one(m)), scalar(m, 0.5F));
+}
+
+static uint32_t gelu_half_first(maker *m)
+{
+    return op2(m, TV_OP_MUL, op2(m, TV_OP_MUL, scalar(m, 0.5F), m->x), erf_plus_one(m));
+}
+
+static uint32_t gelu_by_factor(maker *m)
+{
+    uint32_t erf = op1(m, TV_OP_ERF, op2(m, TV_OP_MUL, scalar(m, 0.70710678F), m->x));
+    uint32_t y = op2(m, TV_OP_MUL, op2(m, TV_OP_ADD, scalar(m, 1), erf), scalar(m, 0.5F));
+    return op2(m, TV_OP_MUL, m->x, y);
+}
+
+/* Of another value: no Gelu. */
+static uint32_t erf_of_other(maker *m)
+{
+    uint32_t e = op1(m, TV_OP_EXP, m->x), y = op2(m, TV_OP_MUL, e, erf_plus_one(m));
+    return op2(m, TV_OP_MUL, y, scalar(m, 0.5F));
+}
+
+static uint32_t swish(maker *m) { return op2(m, TV_OP_MUL, op1(m, TV_OP_SIGMOID, m->x), m->x); }
+
+static uint32_t hard_swish(maker *m)
+{
+    tv_graph_attrs attrs = {.alpha = 1.0F / 6, .beta = 0.5F};
+    return op2(m, TV_OP_MUL, m->x, tv_graph_add(&m->b, TV_OP_HARD_SIGMOID, "h", &m->x, 1, &attrs));
+}
+
+typedef struct network {
+    const char *name;
+    uint32_t (*make)(maker *m);
+    bool rows;
+    tv_graph_op nodes[4]; /* of the fused graph, then TV_OPS */
+} network;
+
+static const network networks[] = {
+    {"conv, batch norm, relu", conv_batch_norm_relu, false, {TV_OP_CONV, TV_OPS}},
+    {"conv, scale and shift in other forms", conv_affine_backwards, false, {TV_OP_CONV, TV_OPS}},
+    {"conv, residual, clip", conv_residual_clip, false, {TV_OP_CONV, TV_OPS}},
+    {"conv read twice", conv_read_twice, false, {TV_OP_CONV, TV_OP_MUL, TV_OP_ADD, TV_OPS}},
+    {"conv as the second operand", conv_as_second_operand, false, {TV_OP_CONV, TV_OP_SUB, TV_OP_EXP, TV_OP_DIV}},
+    {"conv times another axis", conv_other_axis, false, {TV_OP_CONV, TV_OP_MUL, TV_OPS}},
+    {"transposed conv, batch norm", up_batch_norm, false, {TV_OP_CONV_TRANSPOSE, TV_OPS}},
+    {"linear, bias, relu", linear_bias_relu, true, {TV_OP_LINEAR, TV_OPS}},
+    {"linear, bias, residual", linear_bias_residual, true, {TV_OP_LINEAR, TV_OPS}},
+    {"layer norm by products", layer_norm_by_mul, true, {TV_OP_NORM, TV_OPS}},
+    {"layer norm by powers", layer_norm_by_pow, true, {TV_OP_NORM, TV_OPS}},
+    {"rms norm by a division", rms_norm_by_div, true, {TV_OP_NORM, TV_OPS}},
+    {"rms norm by a reciprocal", rms_norm_by_reciprocal, true, {TV_OP_NORM, TV_OPS}},
+    {"rms norm by a quotient", rms_norm_by_quotient, true, {TV_OP_NORM, TV_OPS}},
+    {"gelu, the half last", gelu_half_last, true, {TV_OP_GELU, TV_OPS}},
+    {"gelu, the half first", gelu_half_first, true, {TV_OP_GELU, TV_OPS}},
+    {"gelu by a factor", gelu_by_factor, true, {TV_OP_GELU, TV_OPS}},
+    {"erf of another value", erf_of_other, true, {TV_OP_EXP, TV_OP_DIV, TV_OP_ERF, TV_OP_ADD}},
+    {"swish", swish, true, {TV_OP_SWISH, TV_OPS}},
+    {"hard swish", hard_swish, true, {TV_OP_HARD_SWISH, TV_OPS}},
+};
+
+static tv_graph *make_graph(const network *n)
+{
+    maker m = {.rng = {7}};
+    tv_graph *graph;
+    tv_graph_shape plane = {4, {1, 6, 5, 4}}, rows = {2, {3, 8}};
+    tv_graph_begin(&m.b, 0, 0, NULL);
+    m.b.block = TV_BLOCK_NONE;
+    m.x = tv_graph_input(&m.b, "x", TV_ELEMENT_F32, n->rows ? &rows : &plane);
+    tv_graph_add_output(&m.b, "y", n->make(&m));
+    assert_int_equal(tv_graph_finish(&m.b, TV_NO_VALUE, &graph), TV_OK);
+    return graph;
+}
+
+static void *run_graph(const tv_graph *graph, const tv_tensor **out)
+{
+    void *state;
+    tv_tensor type = tv_graph_tensor_of(graph, graph->inputs.data[0]), x;
+    unit_rng rng = {3};
+    assert_int_equal(tv_tensor_init(&x, type.element, type.rank, type.dims, NULL), TV_OK);
+    for (uint64_t i = 0; i < tv_tensor_count(&x); i++)
+        ((float *)x.data)[i] = (float)unit_below(&rng, 4001) / 1000 - 2;
+    assert_int_equal(tv_network_host.create(graph, &(tv_network_options){0}, NULL, &state), TV_OK);
+    assert_int_equal(tv_network_host.run(state, &(const tv_tensor *){&x}, NULL), TV_OK);
+    *out = tv_network_host.tensor(state, graph->outputs.data[0].value);
+    assert_non_null(*out);
+    tv_tensor_fini(&x);
+    return state;
+}
+
+static void fusion_keeps_the_function_and_leaves_the_expected_nodes(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) {
+        const network *n = &networks[i];
+        tv_graph *unfused = make_graph(n), *fused = make_graph(n);
+        assert_int_equal(tv_graph_fuse(fused, NULL), TV_OK);
+        for (unsigned k = 0; k < 4 && n->nodes[k] != TV_OPS; k++)
+            if (k >= fused->nodes.count || fused->nodes.data[k].op != n->nodes[k])
+                fail_msg("%s: node %u is not %s", n->name, k, tv_graph_op_infos[n->nodes[k]].name);
+        const tv_tensor *a, *b;
+        void *state_a = run_graph(unfused, &a), *state_b = run_graph(fused, &b);
+        assert_int_equal(tv_tensor_count(a), tv_tensor_count(b));
+        for (uint64_t k = 0; k < tv_tensor_count(a); k++) {
+            double x = tv_tensor_real(a, k), y = tv_tensor_real(b, k);
+            if (!(fabs(x - y) <= 1e-5 * (1 + fabs(x))))
+                fail_msg("%s: element %u is %g instead of %g", n->name, (unsigned)k, y, x);
+        }
+        tv_network_host.destroy(state_a);
+        tv_network_host.destroy(state_b);
+        tv_graph_free(unfused);
+        tv_graph_free(fused);
+    }
+}
+
+/* For timing: weights or factors without data give products without data. */
+static void constants_without_data_are_folded_too(void **unused)
+{
+    (void)unused;
+    for (unsigned i = 0; i < 4; i++) {
+        maker m = {.rng = {1}};
+        tv_graph *graph;
+        tv_graph_begin(&m.b, 0, 0, NULL);
+        m.b.block = TV_BLOCK_NONE;
+        m.x = tv_graph_input(&m.b, "x", TV_ELEMENT_F32, &(tv_graph_shape){2, {3, 8}});
+        uint32_t y = op2(&m, TV_OP_GEMM, m.x, random_constant(&m, 2, (int64_t[]){5, 8}, 0, i & 1));
+        y = op2(&m, TV_OP_MUL, y, random_constant(&m, 1, (int64_t[]){5}, 0, i & 2));
+        y = op2(&m, TV_OP_ADD, y, random_constant(&m, 1, (int64_t[]){5}, 0, i & 1));
+        tv_graph_add_output(&m.b, "y", y);
+        assert_int_equal(tv_graph_finish(&m.b, TV_NO_VALUE, &graph), TV_OK);
+        assert_int_equal(tv_graph_fuse(graph, NULL), TV_OK);
+        assert_int_equal(graph->nodes.count, 1);
+        const tv_graph_node *n = &graph->nodes.data[0];
+        assert_int_equal(n->op, TV_OP_LINEAR);
+        assert_true((tv_graph_value_at(graph, n->inputs[1])->tensor->data != NULL) == (i == 3));
+        assert_true((tv_graph_value_at(graph, n->inputs[2])->tensor->data != NULL) == (i == 1 || i == 3));
+        tv_graph_free(graph);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fusion_keeps_the_function_and_leaves_the_expected_nodes),
+        cmocka_unit_test(constants_without_data_are_folded_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
