@@ -5,6 +5,7 @@
 #define TV_GRAPH_NETWORK_H
 
 #include "graph/backend.h"
+#include "trivet/dtype.h"
 
 typedef struct tv_network_options {
     const tv_config *config; /* of the machine; NULL for the host */
@@ -32,6 +33,31 @@ typedef struct tv_layer {
     const char *plan;  /* why these tiles, or NULL; lives as long as the state */
 } tv_layer;
 
+/* A program that was written to options->emit, in the order of execution. The first one loads the weights. */
+typedef struct tv_network_program {
+    const char *file;      /* name in the directory; lives as long as the state */
+    uint32_t first, count; /* of the entries of `layers` that it computes */
+} tv_network_program;
+
+/* One term of the address of an element: its index i along `axis` adds (i / divisor) % extent * stride bytes. */
+typedef struct tv_network_term {
+    uint32_t axis;
+    uint64_t divisor, extent, stride;
+} tv_network_term;
+
+enum { TV_NETWORK_TERMS_MAX = 16 };
+
+/* Where a machine has an input or a result before or after the programs, and in which format: element x is stored as
+ * x / scale, rounded and saturated to `type`, at `address` plus the sum of the terms. Bytes between elements are 0. */
+typedef struct tv_network_port {
+    const char *space; /* address space of the machine, of bytes; static */
+    uint64_t address;
+    tv_dtype type;
+    double scale; /* 1 for types with a fraction */
+    uint32_t term_count;
+    tv_network_term terms[TV_NETWORK_TERMS_MAX];
+} tv_network_port;
+
 typedef struct tv_network_backend {
     const char *name; /* "host", or the name of the target */
 
@@ -53,6 +79,12 @@ typedef struct tv_network_backend {
     size_t (*layers)(const void *state, const tv_layer **list);
     tv_machine *(*machine)(void *state);                              /* NULL: the backend has no machine */
     unsigned (*host_ops)(const void *state, const tv_host_op **list); /* as tv_backend's */
+
+    /* For `trivet compile`, after `create` and one `run` with inputs; NULL: the backend writes no programs that run
+     * without it. `programs` returns the number of programs. `port` is called for values of graph->inputs and
+     * graph->outputs; false: the machine does not have the value. */
+    unsigned (*programs)(const void *state, const tv_network_program **list);
+    bool (*port)(const void *state, uint32_t value, tv_network_port *out);
 } tv_network_backend;
 
 extern const tv_network_backend tv_network_host; /* binary32 on the host */
