@@ -75,6 +75,8 @@ typedef struct tv_graph_lists {
     int64_t end[TV_GRAPH_RANK_MAX];               /* PAD: elements added after; negative ones are removed */
     int64_t step[TV_GRAPH_RANK_MAX];              /* SLICE: not 0, may be negative; attrs.shape is the output's */
     double scale[TV_GRAPH_RANK_MAX];              /* RESIZE: output by input extent, or as the file states */
+    double crop_begin[TV_GRAPH_RANK_MAX];         /* RESIZE: corners of what TV_RESIZE_CROP samples; 0 is the first */
+    double crop_end[TV_GRAPH_RANK_MAX];           /* element of the axis and 1 the last one */
     int64_t kernel[TV_GRAPH_SPATIAL_MAX];         /* windows; of CONV in the shape of the weights, too */
     int64_t stride[TV_GRAPH_SPATIAL_MAX];         /* at least 1 */
     int64_t dilation[TV_GRAPH_SPATIAL_MAX];       /* at least 1 */

@@ -45,6 +45,15 @@ static inline bool tv_same_dims(const tv_graph_shape *a, const tv_graph_shape *b
     return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0;
 }
 
+/* True when an extent is no number. */
+static inline bool tv_has_symbol(const tv_graph_shape *s)
+{
+    bool symbol = false;
+    for (uint32_t i = 0; i < s->rank; i++)
+        symbol |= s->dims[i] < 0;
+    return symbol;
+}
+
 /* Elements for one token. */
 static inline uint64_t tv_dims_elements(const tv_graph_shape *s)
 {

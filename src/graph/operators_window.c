@@ -192,6 +192,26 @@ bool tv_compute_MAX_POOL(const tv_operator_row *r)
     return true;
 }
 
+static double magnitude_power(double x, double p) { return p == 1 ? fabs(x) : p == 2 ? x * x : pow(fabs(x), p); }
+
+bool tv_compute_LP_POOL(const tv_operator_row *r)
+{
+    tv_tensor x = tv_input_tensor(r, 0), y = tv_output_tensor(r);
+    double p = (double)tv_attrs_of(r)->alpha;
+    window w = window_of(r);
+    for (int64_t i = 0, n = (int64_t)tv_output_elements(r); i < n; i++) {
+        int64_t position[SPATIAL], plane = i / w.out_elements * w.in_elements;
+        double sum = 0;
+        split_index(i % w.out_elements, w.out, position);
+        for (int64_t k = 0; k < w.kernel_elements; k++) {
+            int64_t at = input_at(&w, position, k);
+            sum += at < 0 ? 0 : magnitude_power(tv_tensor_real(&x, (uint64_t)(plane + at)), p);
+        }
+        tv_tensor_set_real(&y, (uint64_t)i, p == 1 ? sum : p == 2 ? sqrt(sum) : pow(sum, 1 / p));
+    }
+    return true;
+}
+
 /* Elements of a window that are inside of the input and its padding. */
 static int64_t padded_elements(const window *w, const int64_t out[SPATIAL])
 {

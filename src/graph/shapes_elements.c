@@ -24,14 +24,6 @@ bool tv_rule_cast(tv_rule *r)
 
 /* ---- Moves ---- */
 
-static bool has_symbol(const tv_graph_shape *s)
-{
-    bool symbol = false;
-    for (uint32_t i = 0; i < s->rank; i++)
-        symbol |= s->dims[i] < 0;
-    return symbol;
-}
-
 /* Tokens are along the first axis of both shapes, or of none. */
 static bool same_tokens(const tv_graph_shape *a, const tv_graph_shape *b)
 {
@@ -39,7 +31,7 @@ static bool same_tokens(const tv_graph_shape *a, const tv_graph_shape *b)
     if (b->rank && b->dims[0] == TV_DIM_TOKENS)
         rest.dims[0] = 1;
     bool tokens_a = a->rank && a->dims[0] == TV_DIM_TOKENS, tokens_b = b->rank && b->dims[0] == TV_DIM_TOKENS;
-    return tokens_a == tokens_b && !has_symbol(&rest);
+    return tokens_a == tokens_b && !tv_has_symbol(&rest);
 }
 
 bool tv_rule_reshape(tv_rule *r)
@@ -66,7 +58,7 @@ static bool slice_fits(int64_t extent, int64_t begin, int64_t step, int64_t coun
 static bool slice_axes(tv_rule *r)
 {
     const tv_graph_attrs *a = &r->node->attrs;
-    if (a->shape.rank != r->shape->rank || has_symbol(r->shape))
+    if (a->shape.rank != r->shape->rank || tv_has_symbol(r->shape))
         return tv_rule_reject(r, "the ranks of input and output differ");
     for (uint32_t i = 0; i < r->shape->rank; i++)
         if (!slice_fits(r->shape->dims[i], a->lists->begin[i], a->lists->step[i], a->shape.dims[i]))
@@ -153,7 +145,7 @@ static bool broadcast(tv_graph_shape *to, const tv_graph_shape *from)
 bool tv_rule_expand(tv_rule *r)
 {
     tv_graph_shape to = r->node->attrs.shape;
-    if (to.rank > TV_GRAPH_RANK_MAX || has_symbol(&to) || has_symbol(r->shape) || !broadcast(&to, r->shape) ||
+    if (to.rank > TV_GRAPH_RANK_MAX || tv_has_symbol(&to) || tv_has_symbol(r->shape) || !broadcast(&to, r->shape) ||
         !tv_same_dims(&to, &r->node->attrs.shape))
         return tv_rule_reject(r, "the shape is no repetition of the input's");
     *r->shape = to;
@@ -163,7 +155,7 @@ bool tv_rule_expand(tv_rule *r)
 bool tv_rule_pad(tv_rule *r)
 {
     const tv_graph_lists *lists = r->node->attrs.lists;
-    if (!lists || has_symbol(r->shape) || r->node->attrs.mode >= TV_PAD_MODES)
+    if (!lists || tv_has_symbol(r->shape) || r->node->attrs.mode >= TV_PAD_MODES)
         return tv_rule_reject(r, "the padding is not given");
     if (tv_rule_has(r, 1) && (tv_dims_elements(tv_rule_shape(r, 1)) != 1 || tv_rule_input(r, 1)->element != r->element))
         return tv_rule_reject(r, "the element to add is no scalar of the type of the input");
@@ -188,7 +180,7 @@ bool tv_rule_gather(tv_rule *r)
         *r->shape = (tv_graph_shape){2, {TV_DIM_TOKENS, tv_last_dim(&from)}};
         return true;
     }
-    if (!tv_is_integer_element(indices->element) || axis >= from.rank || has_symbol(&from) ||
+    if (!tv_is_integer_element(indices->element) || axis >= from.rank || tv_has_symbol(&from) ||
         from.rank - 1 + indices->shape.rank > TV_GRAPH_RANK_MAX)
         return tv_rule_reject(r, "the inputs are not a matrix and indices");
     r->shape->rank = from.rank - 1 + indices->shape.rank;

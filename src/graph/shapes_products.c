@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape rules of products, convolutions and other windows. */
+#include <math.h>
+
 #include "graph/infer.h"
+#include "graph/resize.h"
 #include "graph/window.h"
 
 /* ---- Matrices ---- */
@@ -154,4 +157,32 @@ bool tv_rule_conv_transpose(tv_rule *r)
     }
     r->shape->dims[1] = channels;
     return bias_fits(r, channels);
+}
+
+/* The scale of an axis is finite, and that of its extents but for what an importer rounds; crops have any. */
+static bool scale_fits(const tv_graph_lists *l, tv_resize m, uint32_t axis, int64_t in, int64_t out)
+{
+    double scale = l->scale[axis], exact = scale * (double)in;
+    if (m.coordinates == TV_RESIZE_CROP)
+        return !m.antialias && isfinite(l->crop_begin[axis]) && isfinite(l->crop_end[axis]);
+    return scale > 0 && isfinite(exact) && exact >= 0.5 && fabs((double)out - exact) <= 1 + exact * 1e-6;
+}
+
+bool tv_rule_resize(tv_rule *r)
+{
+    const tv_graph_attrs *a = &r->node->attrs;
+    tv_resize m = tv_resize_unpack(a->mode);
+    if (m.method >= TV_RESIZE_METHODS || m.coordinates >= TV_RESIZE_COORDINATES || m.rounding >= TV_RESIZE_ROUNDINGS ||
+        !a->lists)
+        return tv_rule_reject(r, "the mode is not valid");
+    if (a->shape.rank != r->shape->rank || tv_has_symbol(r->shape))
+        return tv_rule_reject(r, "the ranks of input and output differ");
+    for (uint32_t i = 0; i < r->shape->rank; i++) {
+        int64_t in = r->shape->dims[i], out = a->shape.dims[i];
+        if (out < 0 || in >= INT32_MAX || out >= INT32_MAX || (out > 0 && in == 0) ||
+            (out > 0 && !scale_fits(a->lists, m, i, in, out)))
+            return tv_rule_reject(r, "the scale of an axis does not fit its extents");
+    }
+    *r->shape = a->shape;
+    return true;
 }

@@ -220,6 +220,18 @@ void tv_tensor_set_integer(tv_tensor *t, uint64_t i, int64_t value)
     }
 }
 
+void tv_tensor_set_saturated(tv_tensor *t, uint64_t i, double value)
+{
+    const tv_element_info *info = &tv_element_infos[t->element];
+    unsigned bits = t->element == TV_ELEMENT_U4 || t->element == TV_ELEMENT_I4 ? 4 : info->bytes * 8u;
+    if (tv_is_integer_element(t->element) && bits < 64) { /* wider ones saturate as they are converted */
+        bool is_signed = info->kind == TV_KIND_SIGNED;
+        double low = is_signed ? -ldexp(1, (int)bits - 1) : 0, high = ldexp(1, (int)bits - is_signed) - 1;
+        value = value < low ? low : value > high ? high : value;
+    }
+    tv_tensor_set_real(t, i, value);
+}
+
 bool tv_element_of_onnx(int32_t number, tv_element *out)
 {
     for (unsigned i = 0; i < TV_ELEMENTS; i++)

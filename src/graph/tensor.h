@@ -74,6 +74,9 @@ int64_t tv_tensor_integer(const tv_tensor *t, uint64_t i);
 void tv_tensor_set_real(tv_tensor *t, uint64_t i, double value);
 void tv_tensor_set_integer(tv_tensor *t, uint64_t i, int64_t value);
 
+/* As tv_tensor_set_real, but values outside of the range of an integer type become its nearest number. */
+void tv_tensor_set_saturated(tv_tensor *t, uint64_t i, double value);
+
 /* The element type with a number of ONNX; false: not one of elements.def. */
 bool tv_element_of_onnx(int32_t number, tv_element *out);
 
