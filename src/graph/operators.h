@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each operator computes on the host, in binary32 or in the element type of its inputs: the reference that all
- * machines are compared with.
+/* What each operator computes on the host: the reference that all machines are compared with. Products, norms and
+ * averages compute in binary32; others in the element type of their inputs, of which real ones are computed in binary64
+ * and rounded once.
  *
  * Sums follow the canonical order (kernels/dot.h) and functions are correctly rounded, so results are identical on
  * every host. Functions work on one token; only Attention remembers anything, in its cache. */
@@ -31,6 +32,10 @@ typedef struct tv_operator_row {
 /* Computes the output row. ATTENTION expects the keys and values of this token and of earlier ones in the cache.
  * False: a weight is not finite, or there is no memory. */
 bool tv_operator_compute(const tv_operator_row *row);
+
+/* True for operators that compute in binary32. tv_operator_compute converts operands of other real types to it, and the
+ * result from it, so that binary64 loses precision; CONV of integers is exact. */
+bool tv_operator_is_f32(tv_graph_op op);
 
 /* ATTENTION: appends the token's keys and values to the cache. */
 void tv_operator_append(const tv_operator_row *row);

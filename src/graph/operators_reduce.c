@@ -22,12 +22,14 @@ static uint64_t length_of(const tv_operator_row *r)
 typedef double fold_real(double x, double y);
 typedef int64_t fold_integer(int64_t x, int64_t y);
 
-/* How a type is reduced: from `start`, by functions of two elements. Without a `start` it is the first element. */
+/* How a type is reduced: from `start`, by functions of two elements. Without a `start` it is the first element. With
+ * `mean` the result is divided by the number of elements; that of no integers is 0. */
 typedef struct reduction {
     fold_real *real;
     fold_integer *integer;
     bool has_start;
     int64_t start;
+    bool mean;
 } reduction;
 
 static void reduce_vector(const reduction *f, const tv_tensor *x, uint64_t at, uint64_t n, tv_tensor *y, uint64_t to)
@@ -37,13 +39,13 @@ static void reduce_vector(const reduction *f, const tv_tensor *x, uint64_t at, u
         double value = first ? tv_tensor_real(x, at) : (double)f->start;
         for (uint64_t i = first; i < n; i++)
             value = f->real(value, tv_tensor_real(x, at + i));
-        tv_tensor_set_real(y, to, value);
+        tv_tensor_set_real(y, to, f->mean ? value / (double)n : value);
         return;
     }
     int64_t value = first ? tv_tensor_integer(x, at) : f->start;
     for (uint64_t i = first; i < n; i++)
         value = f->integer(value, tv_tensor_integer(x, at + i));
-    tv_tensor_set_integer(y, to, value);
+    tv_tensor_set_integer(y, to, f->mean && n ? value / (int64_t)n : value);
 }
 
 static bool reduce(const tv_operator_row *r, reduction f)
@@ -68,7 +70,7 @@ static int64_t min_integer(int64_t x, int64_t y) { return x < y ? x : y; }
 bool tv_compute_REDUCE_SUM(const tv_operator_row *r)
 {
     if (!tv_output_is_f32(r))
-        return reduce(r, (reduction){add_real, add_integer, true, 0});
+        return reduce(r, (reduction){add_real, add_integer, true, 0, false});
     uint64_t n = length_of(r);
     for (uint64_t i = 0, count = vectors_of(r, n); i < count; i++)
         tv_output_f32(r)[i] = tv_sum_f32(tv_input_f32(r, 0) + i * n, n);
@@ -77,26 +79,26 @@ bool tv_compute_REDUCE_SUM(const tv_operator_row *r)
 
 bool tv_compute_REDUCE_MEAN(const tv_operator_row *r)
 {
-    tv_tensor y = tv_output_tensor(r);
-    uint64_t n = length_of(r);
+    if (!tv_output_is_f32(r))
+        return reduce(r, (reduction){add_real, add_integer, true, 0, true});
     tv_compute_REDUCE_SUM(r);
-    for (uint64_t i = 0, count = tv_output_elements(r); i < count; i++) {
-        if (tv_output_is_f32(r))
-            tv_output_f32(r)[i] /= (float)n;
-        else if (tv_is_real_element(y.element) || n == 0)
-            tv_tensor_set_real(&y, i, n ? tv_tensor_real(&y, i) / (double)n : NAN);
-        else
-            tv_tensor_set_integer(&y, i, tv_tensor_integer(&y, i) / (int64_t)n);
-    }
+    for (uint64_t i = 0, n = length_of(r), count = tv_output_elements(r); i < count; i++)
+        tv_output_f32(r)[i] /= (float)n;
     return true;
 }
 
 bool tv_compute_REDUCE_PROD(const tv_operator_row *r)
 {
-    return reduce(r, (reduction){multiply_real, multiply_integer, true, 1});
+    return reduce(r, (reduction){multiply_real, multiply_integer, true, 1, false});
 }
-bool tv_compute_REDUCE_MAX(const tv_operator_row *r) { return reduce(r, (reduction){max_real, max_integer, false, 0}); }
-bool tv_compute_REDUCE_MIN(const tv_operator_row *r) { return reduce(r, (reduction){min_real, min_integer, false, 0}); }
+bool tv_compute_REDUCE_MAX(const tv_operator_row *r)
+{
+    return reduce(r, (reduction){max_real, max_integer, false, 0, false});
+}
+bool tv_compute_REDUCE_MIN(const tv_operator_row *r)
+{
+    return reduce(r, (reduction){min_real, min_integer, false, 0, false});
+}
 
 /* The index of the first or last extreme element. */
 static bool find_index(const tv_operator_row *r, bool max)

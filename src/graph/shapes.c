@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/infer.h"
+#include "graph/operators.h"
 
 static bool (*const rules[TV_OPS])(tv_rule *r) = {
 #define TV_GRAPH_OP(id, name, class, inputs, optional, shape, attributes, meaning) [TV_OP_##id] = tv_rule_##shape,
@@ -33,6 +34,26 @@ static bool check_inputs(tv_rule *r)
     return true;
 }
 
+/* Operators that compute in binary32 have real inputs of any type, Conv also integers; those of language models have
+ * binary32. */
+static bool check_elements(tv_rule *r)
+{
+    bool model = tv_graph_op_infos[r->node->op].class == TV_CLASS_MODEL;
+    bool integers = r->node->op == TV_OP_CONV && tv_is_integer_element(tv_rule_input(r, 0)->element);
+    if (!model && !tv_operator_is_f32(r->node->op))
+        return true;
+    for (uint32_t i = 0; i < tv_graph_input_count(r->node); i++) {
+        if (!tv_rule_has(r, i))
+            continue;
+        tv_element element = tv_rule_input(r, i)->element;
+        if (model && element != TV_ELEMENT_F32)
+            return tv_rule_reject(r, "an input is not of binary32");
+        if (integers ? !tv_is_integer_element(element) : !tv_is_real_element(element))
+            return tv_rule_reject(r, integers ? "the inputs are not all of integers" : "an input is no real number");
+    }
+    return true;
+}
+
 /* False when the elements of a tensor of this shape cannot be counted. */
 static bool fits(const tv_graph_value *v)
 {
@@ -45,7 +66,7 @@ static bool fits(const tv_graph_value *v)
 bool tv_graph_infer(const tv_graph *graph, const tv_graph_node *node, tv_graph_value *out, const char **problem)
 {
     tv_rule r = {.graph = graph, .node = node, .shape = &out->shape};
-    bool ok = check_inputs(&r);
+    bool ok = check_inputs(&r) && check_elements(&r);
     if (ok) {
         *r.shape = *tv_rule_shape(&r, 0);
         r.element = tv_rule_input(&r, 0)->element;
