@@ -21,22 +21,29 @@ static void print_fields(const tv_codec *codec, unsigned insn)
     }
 }
 
-/* Formats the allowed values: "0 to 16777216", "2, 4, 8, 16 or 32", "erf or tanh"; "" if the type suffices. */
-static void format_values(const tv_parameter_info *p, char *text, size_t size)
+/* Size of the text of the allowed values of any parameter; longer texts are cut. */
+enum { VALUES_SIZE = 256 };
+
+static void append_text(char text[VALUES_SIZE], const char *separator, const char *value)
 {
-    size_t n = 0;
+    size_t n = strlen(text);
+    snprintf(text + n, VALUES_SIZE - n, "%s%s", separator, value);
+}
+
+/* Formats the allowed values: "0 to 16777216", "2, 4, 8, 16 or 32", "erf or tanh"; "" if the type suffices. */
+static void format_values(const tv_parameter_info *p, char text[VALUES_SIZE])
+{
     text[0] = '\0';
     for (uint64_t i = 0, left = p->allowed; left; i++, left >>= 1)
-        if (left & 1)
-            n += (size_t)snprintf(text + n, size - n, "%s%u", n == 0 ? "" : left == 1 ? " or " : ", ", (unsigned)i);
+        if (left & 1) {
+            char number[16];
+            snprintf(number, sizeof number, "%u", (unsigned)i);
+            append_text(text, text[0] == '\0' ? "" : left == 1 ? " or " : ", ", number);
+        }
     for (unsigned i = 0; p->enum_names && p->enum_names[i]; i++)
-        n += (size_t)snprintf(text + n, size - n, "%s%s",
-                              i == 0                 ? ""
-                              : p->enum_names[i + 1] ? ", "
-                                                     : " or ",
-                              p->enum_names[i]);
-    if (n == 0 && strcmp(p->type, "integer") == 0)
-        snprintf(text, size, p->max == INT64_MAX ? "%llu or more" : "%llu to %llu", (unsigned long long)p->min,
+        append_text(text, i == 0 ? "" : p->enum_names[i + 1] ? ", " : " or ", p->enum_names[i]);
+    if (text[0] == '\0' && strcmp(p->type, "integer") == 0)
+        snprintf(text, VALUES_SIZE, p->max == INT64_MAX ? "%llu or more" : "%llu to %llu", (unsigned long long)p->min,
                  (unsigned long long)p->max);
 }
 
@@ -44,8 +51,8 @@ static void print_parameters(const tv_codec *codec, unsigned insn)
 {
     tv_parameter_info p;
     for (unsigned i = 0; tv_codec_parameter_at(codec, insn, i, &p); i++) {
-        char values[96], presence[64];
-        format_values(&p, values, sizeof values);
+        char values[VALUES_SIZE], presence[64];
+        format_values(&p, values);
         snprintf(presence, sizeof presence,
                  p.required        ? "required"
                  : p.default_value ? "default %s"
@@ -88,8 +95,8 @@ static void write_parameters_json(const tv_codec *codec, unsigned insn, tv_json_
     tv_json_key(w, "parameters");
     tv_json_begin_array(w);
     for (unsigned i = 0; tv_codec_parameter_at(codec, insn, i, &p); i++) {
-        char values[96];
-        format_values(&p, values, sizeof values);
+        char values[VALUES_SIZE];
+        format_values(&p, values);
         tv_json_begin_object(w);
         tv_json_string_member(w, "name", p.name);
         tv_json_string_member(w, "type", p.type);
