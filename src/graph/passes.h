@@ -12,6 +12,12 @@
  * TV_ERR_MEMORY: it is unchanged. */
 tv_status tv_graph_fuse(tv_graph *graph, const tv_diag_sink *sink);
 
+/* Lets readers of QuantizeLinear followed by DequantizeLinear, with the same constants, read the value itself; the
+ * nodes are left without readers, and tv_graph_fuse drops them. *out receives the largest magnitude that the integers
+ * of a value can have, or 0 where there is no pair: [value_count], freed by the caller. TV_ERR_MEMORY: the graph is
+ * unchanged. */
+tv_status tv_graph_remove_pairs(tv_graph *graph, const tv_diag_sink *sink, float **out);
+
 /* The last node that reads each value; its producer when no node does. UINT32_MAX: to the end (the result, outputs of
  * layers when `keep_layers`). [value_count], freed by the caller. NULL: out of memory. */
 uint32_t *tv_graph_last_uses(const tv_graph *graph, bool keep_layers);

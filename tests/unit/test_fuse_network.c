@@ -300,11 +300,61 @@ static void constants_without_data_are_folded_too(void **unused)
     }
 }
 
+/* ---- Pairs of QuantizeLinear and DequantizeLinear ---- */
+
+static uint32_t zero_point(maker *m, tv_element element, int value)
+{
+    int8_t data = (int8_t)value;
+    tv_tensor t = {.element = element, .data = &data};
+    return tv_graph_tensor(&m->b, "z", &t, false);
+}
+
+static uint32_t quantize(maker *m, uint32_t x, uint32_t scale, uint32_t zero)
+{
+    return tv_graph_add(&m->b, TV_OP_QUANTIZE_LINEAR, "q", (uint32_t[]){x, scale, zero}, 3,
+                        &(tv_graph_attrs){.to = tv_graph_value_at(m->b.graph, zero)->element});
+}
+
+static uint32_t dequantize(maker *m, uint32_t q, uint32_t scale, uint32_t zero)
+{
+    return tv_graph_add(&m->b, TV_OP_DEQUANTIZE_LINEAR, "d", (uint32_t[]){q, scale, zero}, 3, NULL);
+}
+
+/* Relu(pair of int8(Relu(pair of uint8(x)))), and a pair whose zero points differ. */
+static void pairs_become_ranges(void **unused)
+{
+    (void)unused;
+    maker m = {.rng = {1}};
+    tv_graph *graph;
+    float *ranges;
+    tv_graph_begin(&m.b, 0, 0, NULL);
+    m.b.block = TV_BLOCK_NONE;
+    m.x = tv_graph_input(&m.b, "x", TV_ELEMENT_F32, &(tv_graph_shape){2, {3, 8}});
+    uint32_t s = scalar(&m, 0.5F), u8 = zero_point(&m, TV_ELEMENT_U8, 28), i8 = zero_point(&m, TV_ELEMENT_I8, -3);
+    uint32_t y = op1(&m, TV_OP_RELU, dequantize(&m, quantize(&m, m.x, s, u8), s, u8));
+    uint32_t same_scale = scalar(&m, 0.5F), same_zero = zero_point(&m, TV_ELEMENT_I8, -3);
+    uint32_t z = op1(&m, TV_OP_ABS, dequantize(&m, quantize(&m, y, s, i8), same_scale, same_zero));
+    uint32_t other = zero_point(&m, TV_ELEMENT_I8, 1);
+    tv_graph_add_output(&m.b, "a", dequantize(&m, quantize(&m, z, s, i8), s, i8));
+    tv_graph_add_output(&m.b, "b", dequantize(&m, quantize(&m, z, s, i8), s, other));
+    assert_int_equal(tv_graph_finish(&m.b, TV_NO_VALUE, &graph), TV_OK);
+    assert_int_equal(tv_graph_remove_pairs(graph, NULL, &ranges), TV_OK);
+    assert_int_equal(tv_graph_fuse(graph, NULL), TV_OK);
+    assert_int_equal(graph->nodes.count, 4); /* Relu, Abs, and the pair that is none */
+    assert_int_equal(graph->outputs.data[0].value, z);
+    assert_true(ranges[m.x] == 0.5F * 227); /* 255 - 28 */
+    assert_true(ranges[y] == 0.5F * 130);   /* 127 + 3 */
+    assert_true(ranges[z] == 0.5F * 130);
+    free(ranges);
+    tv_graph_free(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fusion_keeps_the_function_and_leaves_the_expected_nodes),
         cmocka_unit_test(constants_without_data_are_folded_too),
+        cmocka_unit_test(pairs_become_ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
