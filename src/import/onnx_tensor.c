@@ -244,3 +244,9 @@ tv_status tv_onnx_read_tensor(const Onnx__TensorProto *proto, const char *folder
     tv_input_close(&source.input);
     return status;
 }
+
+uint64_t tv_onnx_tensor_bytes(const Onnx__TensorProto *proto)
+{
+    tv_tensor dims;
+    return read_dims(proto, NULL, &dims) == TV_OK ? tv_tensor_bytes(&dims) : 0;
+}

@@ -13,4 +13,7 @@
 tv_status tv_onnx_read_tensor(const Onnx__TensorProto *proto, const char *folder, const tv_diag_sink *sink,
                               tv_tensor *out);
 
+/* Bytes of the elements that the file has for a tensor, or another file should have; 0: damaged. */
+uint64_t tv_onnx_tensor_bytes(const Onnx__TensorProto *proto);
+
 #endif
