@@ -18,6 +18,7 @@
 #include "harness.h"
 #include "kernels/cpu.h"
 #include "language.h"
+#include "networks.h"
 #include "others.h"
 #include "trivet/trivet.h"
 
@@ -288,6 +289,7 @@ int main(int argc, char **argv)
     }
     print_products(&r, &c);
     print_library_rows(&r, &c);
+    network_rows(&r);
     language_rows(&r, &c);
     return 0;
 }

@@ -12,15 +12,22 @@ typedef struct host_network {
     uint32_t *last_uses;
     bool keep_values;
     tv_llm_progress progress;
+    tv_pool *pool;
+    uint64_t *work; /* [nodes + 1]: operations and elements of the nodes before */
 } host_network;
+
+static tv_status compute_row(tv_operator_row *row, const tv_tensor *const *inputs, const tv_diag_sink *sink)
+{
+    const tv_graph_node *node = row->node;
+    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
+        row->inputs[k] = node->inputs[k] != TV_NO_VALUE && inputs[k] ? inputs[k]->data : NULL;
+    return tv_operator_compute(row) ? TV_OK : tv_fail_memory(sink);
+}
 
 tv_status tv_node_compute(const tv_graph *graph, const tv_graph_node *node, const tv_tensor *const *inputs,
                           tv_tensor *out, const tv_diag_sink *sink)
 {
-    tv_operator_row row = {.graph = graph, .node = node, .output = out->data};
-    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
-        row.inputs[k] = node->inputs[k] != TV_NO_VALUE && inputs[k] ? inputs[k]->data : NULL;
-    return tv_operator_compute(&row) ? TV_OK : tv_fail_memory(sink);
+    return compute_row(&(tv_operator_row){.graph = graph, .node = node, .output = out->data}, inputs, sink);
 }
 
 static void free_computed(const host_network *h)
@@ -37,7 +44,19 @@ static void destroy(void *state)
     free_computed(h);
     free(h->values);
     free(h->last_uses);
+    free(h->work);
+    tv_pool_free(h->pool);
     free(h);
+}
+
+/* Sums the work of nodes, for progress. */
+static void sum_work(const host_network *h)
+{
+    for (uint32_t i = 0; i < h->graph->nodes.count; i++) {
+        const tv_graph_node *n = tv_graph_node_at(h->graph, i);
+        tv_graph_cost cost = tv_graph_node_cost(h->graph, n, 1, 32);
+        h->work[i + 1] = h->work[i] + 1 + cost.operations + tv_graph_elements(h->graph, n->output);
+    }
 }
 
 static tv_status create(const tv_graph *graph, const tv_network_options *options, const tv_diag_sink *sink,
@@ -51,10 +70,13 @@ static tv_status create(const tv_graph *graph, const tv_network_options *options
     h->progress = options->progress;
     h->values = calloc(graph->values.count + 1, sizeof *h->values);
     h->last_uses = tv_graph_last_uses(graph, false);
-    if (!h->values || !h->last_uses) {
+    h->work = calloc(graph->nodes.count + 1, sizeof *h->work);
+    if (!h->values || !h->last_uses || !h->work) {
         destroy(h);
         return tv_fail_memory(sink);
     }
+    h->pool = tv_pool_new(options->threads);
+    sum_work(h);
     *state = h;
     return TV_OK;
 }
@@ -82,15 +104,41 @@ static void free_dead_inputs(const host_network *h, uint32_t node)
     }
 }
 
+/* Progress inside of a node. */
+typedef struct node_progress {
+    const host_network *h;
+    uint32_t node;
+    uint64_t done; /* of the network; never decreases */
+} node_progress;
+
+static void report_node(void *user, uint64_t done, uint64_t total)
+{
+    node_progress *p = user;
+    const uint64_t *work = p->h->work;
+    double fraction = total ? (double)done / (double)total : 1;
+    uint64_t now = work[p->node] + (uint64_t)(fraction * (double)(work[p->node + 1] - work[p->node]));
+    p->done = now > p->done ? now : p->done;
+    tv_progress_report(&p->h->progress, "computing on the host", p->done, work[p->h->graph->nodes.count]);
+}
+
 static tv_status execute(const host_network *h, uint32_t node, const tv_diag_sink *sink)
 {
+    enum { STEP = 1 << 28 }; /* operations, a tenth of a second */
     const tv_graph_node *n = tv_graph_node_at(h->graph, node);
     const tv_tensor *inputs[TV_GRAPH_INPUTS_MAX] = {NULL};
     tv_tensor type = tv_graph_tensor_of(h->graph, n->output);
     for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
         inputs[k] = n->inputs[k] == TV_NO_VALUE ? NULL : &h->values[n->inputs[k]];
     TV_TRY(tv_tensor_init(&h->values[n->output], type.element, type.rank, type.dims, sink));
-    return tv_node_compute(h->graph, n, inputs, &h->values[n->output], sink);
+    node_progress p = {.h = h, .node = node};
+    tv_operator_progress progress = {report_node, &p, (unsigned)((h->work[node + 1] - h->work[node]) / STEP) + 1};
+    tv_operator_row row = {.graph = h->graph,
+                           .node = n,
+                           .output = h->values[n->output].data,
+                           .pool = h->pool,
+                           .progress = h->progress.report ? &progress : NULL};
+    report_node(&p, 0, 1);
+    return compute_row(&row, inputs, sink);
 }
 
 static tv_status run(void *state, const tv_tensor *const *inputs, const tv_diag_sink *sink)
@@ -103,7 +151,6 @@ static tv_status run(void *state, const tv_tensor *const *inputs, const tv_diag_
         return TV_OK; /* the host has no timing */
     bind_values(h, inputs);
     for (uint32_t i = 0; i < count && status == TV_OK; i++) {
-        tv_progress_report(&h->progress, "computing on the host", i, count);
         status = execute(h, i, sink);
         free_dead_inputs(h, i);
     }

@@ -9,11 +9,19 @@
 #define TV_GRAPH_OPERATORS_H
 
 #include "graph/graph.h"
+#include "sim/pool.h"
 
 /* Keys and values of a cache, [position][heads * dim]. */
 typedef struct tv_host_cache {
     float *keys, *values;
 } tv_host_cache;
+
+/* Receives how many of `total` units of a node are complete. */
+typedef struct tv_operator_progress {
+    void (*report)(void *user, uint64_t done, uint64_t total);
+    void *user;
+    unsigned steps; /* number of reports of a node, at least 1 */
+} tv_operator_progress;
 
 /* The operands of a node for one token. */
 typedef struct tv_operator_row {
@@ -27,6 +35,8 @@ typedef struct tv_operator_row {
     int32_t index;                           /* GATHER: the row */
     uint32_t position;                       /* of the token */
     const tv_host_cache *cache;              /* ATTENTION */
+    tv_pool *pool;                           /* threads that share the work; NULL: none */
+    const tv_operator_progress *progress;    /* of long nodes; NULL: none */
 } tv_operator_row;
 
 /* Computes the output row. ATTENTION expects the keys and values of this token and of earlier ones in the cache.

@@ -1,31 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of matrices. */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "graph/operator_table.h"
 #include "graph/strides.h"
 #include "kernels/dot.h"
 
-bool tv_compute_LINEAR(const tv_operator_row *r)
+enum { TILE = 8 };
+
+/* y[at] from the product of its row and column. */
+static void store_linear(const tv_operator_row *r, uint64_t at, uint32_t row, float sum)
 {
-    const tv_matrix *w = tv_graph_matrix(r->graph, r->node->inputs[1]);
-    uint64_t vectors = tv_input_elements(r, 0) / w->columns;
-    float *scratch = r->inputs[1] ? NULL : malloc(w->columns * sizeof *scratch);
-    bool ok = r->inputs[1] || scratch;
+    if (r->inputs[2])
+        sum += tv_input_f32(r, 2)[row];
+    sum = tv_activate(tv_attrs_of(r), sum);
+    tv_output_f32(r)[at] = r->inputs[3] ? tv_input_f32(r, 3)[at] + sum : sum;
+}
+
+/* Decodes each row of weights once. */
+static bool multiply_decoded(const tv_operator_row *r, const tv_matrix *w, uint64_t vectors)
+{
+    float *scratch = malloc(w->columns * sizeof *scratch);
+    bool ok = scratch != NULL;
     for (uint32_t row = 0; row < w->rows && ok; row++) {
-        const float *weights = tv_matrix_row_or(w, r->inputs[1], row, scratch);
+        const float *weights = tv_matrix_row_or(w, NULL, row, scratch);
         ok = weights != NULL;
-        for (uint64_t v = 0; v < vectors && ok; v++) {
-            uint64_t at = v * w->rows + row;
-            float sum = tv_dot_f32(tv_input_f32(r, 0) + v * w->columns, weights, w->columns);
-            if (r->inputs[2])
-                sum += tv_input_f32(r, 2)[row];
-            sum = tv_activate(tv_attrs_of(r), sum);
-            tv_output_f32(r)[at] = r->inputs[3] ? tv_input_f32(r, 3)[at] + sum : sum;
-        }
+        for (uint64_t v = 0; v < vectors && ok; v++)
+            store_linear(r, v * w->rows + row, row,
+                         tv_dot_f32(tv_input_f32(r, 0) + v * w->columns, weights, w->columns));
     }
     free(scratch);
     return ok;
+}
+
+/* All vectors times the tiles [from, to) of TILE rows of weights. */
+static void multiply_tiles(void *user, uint64_t from, uint64_t to)
+{
+    const tv_operator_row *r = user;
+    const tv_matrix *w = tv_graph_matrix(r->graph, r->node->inputs[1]);
+    uint64_t columns = w->columns, vectors = tv_input_elements(r, 0) / columns;
+    for (uint64_t tile = from; tile < to; tile++) {
+        uint32_t first = (uint32_t)tile * TILE, count = w->rows - first < TILE ? w->rows - first : TILE;
+        float sums[TILE];
+        for (uint64_t v = 0; v < vectors; v++) {
+            tv_dots_f32(tv_input_f32(r, 1) + first * columns, columns, tv_input_f32(r, 0) + v * columns, columns, count,
+                        sums);
+            for (uint32_t i = 0; i < count; i++)
+                store_linear(r, v * w->rows + first + i, first + i, sums[i]);
+        }
+    }
+}
+
+bool tv_compute_LINEAR(const tv_operator_row *r)
+{
+    const tv_matrix *w = tv_graph_matrix(r->graph, r->node->inputs[1]);
+    if (!r->inputs[1])
+        return multiply_decoded(r, w, tv_input_elements(r, 0) / w->columns);
+    tv_operator_row row = *r;
+    tv_operator_share(r, ((uint64_t)w->rows + TILE - 1) / TILE, multiply_tiles, &row);
+    return true;
 }
 
 bool tv_compute_GEMM(const tv_operator_row *r) { return tv_compute_LINEAR(r); }
@@ -54,15 +88,32 @@ bool tv_compute_GLU(const tv_operator_row *r)
 
 /* ---- Products of two values ---- */
 
-/* y[j] = sum over i of a[i] * b[i][n] at column j, in the canonical order. */
-static void multiply_f32(const float *a, const float *b, int64_t k, int64_t n, float *y)
+/* The product of a batch: a[m][k] times b[k][n]. */
+typedef struct batch_task {
+    const float *a, *b;
+    float *y;
+    int64_t m, k, n;
+    atomic_bool failed; /* no memory */
+} batch_task;
+
+/* All rows of a times the tiles [from, to) of TILE columns of b, which are transposed, padded with zeros. */
+static void multiply_columns(void *user, uint64_t from, uint64_t to)
 {
-    for (int64_t j = 0; j < n; j++) {
-        tv_sum8 sum = {{0}};
-        for (int64_t i = 0; i < k; i++)
-            tv_sum8_add(&sum, (uint64_t)i, a[i] * b[i * n + j]);
-        y[j] = tv_sum8_total(&sum);
+    batch_task *t = user;
+    float *columns = malloc((size_t)(TILE * t->k) * sizeof *columns + 1), sums[TILE];
+    if (!columns)
+        t->failed = true;
+    for (int64_t tile = (int64_t)from; tile < (int64_t)to && columns; tile++) {
+        int64_t first = tile * TILE, count = t->n - first < TILE ? t->n - first : TILE;
+        for (int64_t i = 0; i < t->k; i++)
+            for (int64_t j = 0; j < TILE; j++)
+                columns[j * t->k + i] = j < count ? t->b[i * t->n + first + j] : 0;
+        for (int64_t row = 0; row < t->m; row++) {
+            tv_dots_f32(columns, (size_t)t->k, t->a + row * t->k, (size_t)t->k, TILE, sums);
+            memcpy(t->y + row * t->n + first, sums, (size_t)count * sizeof *sums);
+        }
     }
+    free(columns);
 }
 
 /* Integers, or real numbers of another type in binary64. Offsets are in elements. */
@@ -112,14 +163,18 @@ bool tv_compute_MATMUL(const tv_operator_row *r)
     if (tv_output_elements(r) == 0)
         return true;
     tv_walk w = walk_batches(t);
-    do
-        for (int64_t row = 0; row < m; row++) {
-            const int64_t at[3] = {w.at[0] + row * k, w.at[1], w.at[2] + row * n};
-            if (t[0].element == TV_ELEMENT_F32)
-                multiply_f32(tv_input_f32(r, 0) + at[0], tv_input_f32(r, 1) + at[1], k, n, tv_output_f32(r) + at[2]);
-            else
-                multiply_elements(t, at, k, n);
-        }
-    while (tv_walk_next(&w));
-    return true;
+    bool ok = true;
+    do {
+        batch_task task = {.m = m, .k = k, .n = n};
+        for (int64_t row = 0; row < m && t[0].element != TV_ELEMENT_F32; row++)
+            multiply_elements(t, (const int64_t[]){w.at[0] + row * k, w.at[1], w.at[2] + row * n}, k, n);
+        if (t[0].element != TV_ELEMENT_F32)
+            continue;
+        task.a = tv_input_f32(r, 0) + w.at[0];
+        task.b = tv_input_f32(r, 1) + w.at[1];
+        task.y = tv_output_f32(r) + w.at[2];
+        tv_operator_share(r, (uint64_t)((n + TILE - 1) / TILE), multiply_columns, &task);
+        ok = !task.failed;
+    } while (tv_walk_next(&w) && ok);
+    return ok;
 }

@@ -76,3 +76,38 @@ TV_CLONES void tv_dots_f32(const float *a, size_t step, const float *b, size_t n
     for (; u < count; u++)
         dot_rows(a + u * step, step, b, n, 1, out + u);
 }
+
+enum { WINDOWS = 16 };
+
+/* partial[v] += x[v * stride] * w: stride is a compile-time constant where the compiler can use it. */
+TV_INLINE void add_tap(float *partial, const float *x, size_t stride, float w)
+{
+    for (size_t v = 0; v < WINDOWS; v++)
+        partial[v] += x[v * stride] * w;
+}
+
+TV_CLONES void tv_window_dots_f32(const float *x, size_t stride, const size_t *at, const float *w, size_t taps,
+                                  size_t count, float *out)
+{
+    size_t u = 0;
+    for (; u + WINDOWS <= count; u += WINDOWS) {
+        float p[PARTIALS][WINDOWS] = {{0}};
+        for (size_t t = 0; t < taps; t++) {
+            const float *first = x + u * stride + at[t];
+            if (stride == 1)
+                add_tap(p[t % PARTIALS], first, 1, w[t]);
+            else if (stride == 2)
+                add_tap(p[t % PARTIALS], first, 2, w[t]);
+            else
+                add_tap(p[t % PARTIALS], first, stride, w[t]);
+        }
+        for (size_t v = 0; v < WINDOWS; v++)
+            out[u + v] = ((p[0][v] + p[4][v]) + (p[2][v] + p[6][v])) + ((p[1][v] + p[5][v]) + (p[3][v] + p[7][v]));
+    }
+    for (; u < count; u++) {
+        tv_sum8 sum = {{0}};
+        for (size_t t = 0; t < taps; t++)
+            tv_sum8_add(&sum, t, x[u * stride + at[t]] * w[t]);
+        out[u] = tv_sum8_total(&sum);
+    }
+}

@@ -17,6 +17,10 @@ float tv_dot_f32(const float *a, const float *b, size_t n);
 /* out[u] = tv_dot_f32(a + u * step, b, n) for u < count. */
 void tv_dots_f32(const float *a, size_t step, const float *b, size_t n, size_t count, float *out);
 
+/* out[u] = canonical sum over t < taps of x[u * stride + at[t]] * w[t], for u < count. */
+void tv_window_dots_f32(const float *x, size_t stride, const size_t *at, const float *w, size_t taps, size_t count,
+                        float *out);
+
 /* The canonical sum term by term; `at` is the index of the term. */
 typedef struct tv_sum8 {
     float partial[8];

@@ -168,7 +168,8 @@ static void rows(void)
     for (unsigned round = 0; round < ROUNDS / N; round++) {
         uint16_t x[N], out[N];
         int32_t acc[N];
-        float wide[N], scale[N];
+        float wide[N], scale[N], windows[20];
+        size_t at[9];
         int8_t q[N], r[N];
         uint8_t packed[N / 2];
         bool finite;
@@ -195,6 +196,10 @@ static void rows(void)
         hash_number(&sums, (uint64_t)tv_dot_s8(q, r, N));
         hash_f32(&sums, tv_sum_f32(wide, N - round % 8));
         hash_f32(&sums, tv_dot_f32(wide, scale, N - round % 8));
+        for (unsigned i = 0; i < 9; i++)
+            at[i] = i / 3 * 20 + i % 3;
+        tv_window_dots_f32(wide, 1 + round % 3, at, scale, 9, 20, windows);
+        hash_bytes(&sums, windows, sizeof windows);
         tv_add_scaled(wide, scale, 0.3f, scale + 7, N - 7);
         hash_bytes(&sums, wide, sizeof wide);
     }

@@ -218,6 +218,33 @@ static void batches_of_dot_products_have_the_canonical_order(void **state)
     }
 }
 
+static void sums_over_windows_have_the_canonical_order(void **state)
+{
+    (void)state;
+    enum { TAPS = 40, MAX = 50, REACH = 100 };
+    unit_rng rng = {26};
+    float x[3 * MAX + REACH], w[TAPS], out[MAX];
+    size_t at[TAPS];
+    for (unsigned round = 0; round < 300; round++) {
+        size_t taps = unit_below(&rng, TAPS), count = unit_below(&rng, MAX), stride = 1 + round % 3;
+        for (size_t i = 0; i < 3 * MAX + REACH; i++)
+            x[i] = ((float)unit_below(&rng, 20000) - 10000) * 1e-4f;
+        for (size_t t = 0; t < taps; t++) {
+            w[t] = ((float)unit_below(&rng, 20000) - 10000) * 1e-3f;
+            at[t] = unit_below(&rng, REACH);
+        }
+        tv_window_dots_f32(x, stride, at, w, taps, count, out);
+        for (size_t u = 0; u < count; u++) {
+            float p[8] = {0};
+            for (size_t t = 0; t < taps; t++) {
+                volatile float product = x[u * stride + at[t]] * w[t];
+                p[t % 8] += product;
+            }
+            assert_same(out[u], ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7])));
+        }
+    }
+}
+
 static void weighted_sums_have_the_canonical_order(void **state)
 {
     (void)state;
@@ -255,6 +282,7 @@ int main(void)
         cmocka_unit_test(pairs_are_rotated),
         cmocka_unit_test(rows_of_functions_are_what_single_values_are),
         cmocka_unit_test(batches_of_dot_products_have_the_canonical_order),
+        cmocka_unit_test(sums_over_windows_have_the_canonical_order),
         cmocka_unit_test(weighted_sums_have_the_canonical_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 /* Convolutions, pools, products and norms of every element type. Expected values come from loops of this file over
  * small integers, whose sums are exact in every type, or are worked by hand. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "operator_case.h"
 
@@ -313,6 +314,113 @@ static void products_by_constants_have_rows_of_weights(void **state)
     }
 }
 
+/* ---- Bits ---- */
+
+static float canonical_total(const float p[8])
+{
+    return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
+}
+
+static operand random_operand(unit_rng *rng, uint32_t rank, const int64_t *dims, bool constant)
+{
+    operand o = {.element = TV_ELEMENT_F32, .rank = rank, .constant = constant, .count = 1};
+    for (uint32_t i = 0; i < rank; i++) {
+        o.dims[i] = dims[i];
+        o.count *= (size_t)dims[i];
+    }
+    double *values = malloc(o.count * sizeof *values);
+    assert_non_null(values);
+    for (size_t i = 0; i < o.count; i++)
+        values[i] = (double)(((float)unit_below(rng, 20000) - 10000) * 1e-4f);
+    o.values = values;
+    return o;
+}
+
+/* Requires the same bits from one thread and from three. */
+static tv_tensor compute_on_threads(tv_graph_op op, const operand *inputs, size_t count, const tv_graph_attrs *attrs)
+{
+    tv_tensor one = compute_operator(op, inputs, count, attrs, 1),
+              three = compute_operator(op, inputs, count, attrs, 3);
+    assert_memory_equal(one.data, three.data, tv_tensor_bytes(&one));
+    tv_tensor_fini(&three);
+    return one;
+}
+
+/* The canonical sum of products, of element (image, o, i, j) of a convolution with a square kernel. */
+static float convolve_at(const operand *x, const operand *w, const tv_graph_lists *l, int64_t groups, const int64_t *to)
+{
+    float p[8] = {0};
+    int64_t in = w->dims[1], kernel = w->dims[2], first = to[1] / (w->dims[0] / groups) * in, term = 0;
+    for (int64_t c = 0; c < in; c++)
+        for (int64_t k = 0; k < kernel * kernel; k++, term++) {
+            int64_t i = to[2] * l->stride[0] + k / kernel - l->pad_begin[0],
+                    j = to[3] * l->stride[1] + k % kernel - l->pad_begin[1];
+            bool inside = i >= 0 && i < x->dims[2] && j >= 0 && j < x->dims[3];
+            int64_t from = ((to[0] * x->dims[1] + first + c) * x->dims[2] + i) * x->dims[3] + j;
+            volatile float product =
+                (inside ? (float)x->values[from] : 0) * (float)w->values[(to[1] * in + c) * kernel * kernel + k];
+            p[term % 8] += product;
+        }
+    return canonical_total(p);
+}
+
+static void convolutions_have_the_canonical_order_on_any_number_of_threads(void **state)
+{
+    static const int64_t cases[][6] = {/* channels, extent, output channels, kernel, stride, groups */
+                                       {5, 23, 70, 3, 1, 1}, {20, 11, 17, 1, 2, 1}, {6, 40, 6, 3, 1, 6},
+                                       {6, 41, 12, 5, 2, 6}, {4, 60, 4, 3, 3, 4},   {4, 9, 6, 3, 1, 2}};
+    unit_rng rng = {6};
+    (void)state;
+    for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++) {
+        const int64_t *c = cases[n], pad = c[3] / 2;
+        tv_graph_lists lists = {.kernel = {c[3], c[3]},
+                                .stride = {c[4], c[4]},
+                                .dilation = {1, 1},
+                                .pad_begin = {pad, pad},
+                                .pad_end = {pad, 0}};
+        operand x = random_operand(&rng, 4, (int64_t[]){2, c[0], c[1], c[1]}, false);
+        operand w = random_operand(&rng, 4, (int64_t[]){c[2], c[0] / c[5], c[3], c[3]}, true);
+        tv_tensor y =
+            compute_on_threads(TV_OP_CONV, INPUTS(x, w), &(tv_graph_attrs){.lists = &lists, .groups = (uint32_t)c[5]});
+        for (int64_t i = 0; i < (int64_t)tv_tensor_count(&y); i++) {
+            int64_t to[4] = {i / (y.dims[1] * y.dims[2] * y.dims[3]), i / (y.dims[2] * y.dims[3]) % y.dims[1],
+                             i / y.dims[3] % y.dims[2], i % y.dims[3]};
+            assert_true(((const float *)y.data)[i] == convolve_at(&x, &w, &lists, c[5], to));
+        }
+        tv_tensor_fini(&y);
+        free((void *)(uintptr_t)x.values);
+        free((void *)(uintptr_t)w.values);
+    }
+}
+
+static void products_have_the_canonical_order_on_any_number_of_threads(void **state)
+{
+    unit_rng rng = {7};
+    (void)state;
+    enum { M = 33, K = 29, N = 300 };
+    operand a = random_operand(&rng, 2, (int64_t[]){M, K}, false),
+            b = random_operand(&rng, 2, (int64_t[]){K, N}, false);
+    operand w = random_operand(&rng, 2, (int64_t[]){N, K}, true);
+    tv_tensor y = compute_on_threads(TV_OP_MATMUL, INPUTS(a, b), NULL),
+              z = compute_on_threads(TV_OP_GEMM, INPUTS(a, w), NULL);
+    for (size_t i = 0; i < (size_t)M * N; i++) {
+        float p[8] = {0}, q[8] = {0};
+        for (size_t k = 0; k < K; k++) {
+            volatile float product = (float)a.values[i / N * K + k] * (float)b.values[k * N + i % N];
+            p[k % 8] += product;
+            product = (float)a.values[i / N * K + k] * (float)w.values[i % N * K + k];
+            q[k % 8] += product;
+        }
+        assert_true(((const float *)y.data)[i] == canonical_total(p));
+        assert_true(((const float *)z.data)[i] == canonical_total(q));
+    }
+    tv_tensor_fini(&y);
+    tv_tensor_fini(&z);
+    free((void *)(uintptr_t)a.values);
+    free((void *)(uintptr_t)b.values);
+    free((void *)(uintptr_t)w.values);
+}
+
 /* ---- Along the last axis ---- */
 
 static void norms_of_all_real_types(void **state)
@@ -425,6 +533,8 @@ int main(void)
         cmocka_unit_test(fused_activations_follow_bias_and_residual),
         cmocka_unit_test(products_repeat_leading_axes),
         cmocka_unit_test(products_by_constants_have_rows_of_weights),
+        cmocka_unit_test(convolutions_have_the_canonical_order_on_any_number_of_threads),
+        cmocka_unit_test(products_have_the_canonical_order_on_any_number_of_threads),
         cmocka_unit_test(norms_of_all_real_types),
         cmocka_unit_test(windows_that_do_not_fit_are_rejected),
         cmocka_unit_test(products_of_integers_that_have_none_are_rejected),

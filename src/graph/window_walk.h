@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Positions of windows: what the convolutions and pools of the host share. */
+#ifndef TV_GRAPH_WINDOW_WALK_H
+#define TV_GRAPH_WINDOW_WALK_H
+
+#include "graph/operator_table.h"
+
+/* Extents as three spatial axes: missing ones are the first, with an extent and a window of 1. */
+typedef struct tv_window {
+    int64_t in[TV_GRAPH_SPATIAL_MAX], out[TV_GRAPH_SPATIAL_MAX], kernel[TV_GRAPH_SPATIAL_MAX],
+        stride[TV_GRAPH_SPATIAL_MAX], dilation[TV_GRAPH_SPATIAL_MAX], pad[TV_GRAPH_SPATIAL_MAX],
+        pad_end[TV_GRAPH_SPATIAL_MAX];
+    int64_t in_elements, out_elements, kernel_elements;
+} tv_window;
+
+static inline tv_window tv_window_of(const tv_operator_row *r)
+{
+    const tv_graph_lists *l = tv_attrs_of(r)->lists;
+    tv_tensor x = tv_input_tensor(r, 0), y = tv_output_tensor(r);
+    tv_window w = {.in_elements = 1, .out_elements = 1, .kernel_elements = 1};
+    uint32_t missing = TV_GRAPH_SPATIAL_MAX + 2 - x.rank;
+    for (uint32_t i = 0; i < TV_GRAPH_SPATIAL_MAX; i++) {
+        bool given = i >= missing;
+        uint32_t axis = given ? i - missing : 0;
+        w.in[i] = given ? x.dims[2 + axis] : 1;
+        w.out[i] = given ? y.dims[2 + axis] : 1;
+        w.kernel[i] = given ? l->kernel[axis] : 1;
+        w.stride[i] = given ? l->stride[axis] : 1;
+        w.dilation[i] = given ? l->dilation[axis] : 1;
+        w.pad[i] = given ? l->pad_begin[axis] : 0;
+        w.pad_end[i] = given ? l->pad_end[axis] : 0;
+        w.in_elements *= w.in[i];
+        w.out_elements *= w.out[i];
+        w.kernel_elements *= w.kernel[i];
+    }
+    return w;
+}
+
+/* Splits the index of an element into those of three axes. */
+static inline void tv_window_split(int64_t at, const int64_t dims[TV_GRAPH_SPATIAL_MAX],
+                                   int64_t index[TV_GRAPH_SPATIAL_MAX])
+{
+    for (unsigned i = TV_GRAPH_SPATIAL_MAX; i-- > 0; at /= dims[i])
+        index[i] = at % dims[i];
+}
+
+/* The element of the input at the index of a tap in the window of output `out`; -1: padding. */
+static inline int64_t tv_window_tap(const tv_window *w, const int64_t out[TV_GRAPH_SPATIAL_MAX],
+                                    const int64_t tap[TV_GRAPH_SPATIAL_MAX])
+{
+    int64_t at = 0;
+    for (unsigned i = 0; i < TV_GRAPH_SPATIAL_MAX; i++) {
+        int64_t x = out[i] * w->stride[i] - w->pad[i] + tap[i] * w->dilation[i];
+        if (x < 0 || x >= w->in[i])
+            return -1;
+        at = at * w->in[i] + x;
+    }
+    return at;
+}
+
+/* The same of element `k` of the window. */
+static inline int64_t tv_window_input(const tv_window *w, const int64_t out[TV_GRAPH_SPATIAL_MAX], int64_t k)
+{
+    int64_t tap[TV_GRAPH_SPATIAL_MAX];
+    tv_window_split(k, w->kernel, tap);
+    return tv_window_tap(w, out, tap);
+}
+
+#endif
