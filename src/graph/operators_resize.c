@@ -24,6 +24,9 @@ static void free_samples(samples *s)
 
 /* ---- Tables ---- */
 
+/* The length whose last element is aligned with the input's: input times scale, of which `out` is the integer. */
+static double aligned_length(double out, double scaled) { return scaled > out * (1 + 1e-6) ? scaled : out; }
+
 static double coordinate_of(const tv_graph_lists *l, tv_resize_coordinates kind, uint32_t axis, const samples *s,
                             int64_t position)
 {
@@ -35,7 +38,7 @@ static double coordinate_of(const tv_graph_lists *l, tv_resize_coordinates kind,
     case TV_RESIZE_PYTORCH_HALF_PIXEL:
         return s->out > 1 ? half_pixel : 0;
     case TV_RESIZE_ALIGN_CORNERS:
-        return s->out > 1 ? x * (in - 1) / (out - 1) : 0;
+        return s->out > 1 ? x * (in - 1) / (aligned_length(out, scale * in) - 1) : 0;
     case TV_RESIZE_ASYMMETRIC:
         return x / scale;
     case TV_RESIZE_CROP:

@@ -17,7 +17,7 @@ typedef enum tv_resize_coordinates {
     TV_RESIZE_HALF_PIXEL,           /* u = (x + 1/2) / scale - 1/2 */
     TV_RESIZE_HALF_PIXEL_SYMMETRIC, /* the same, with the centers of both axes at the same point */
     TV_RESIZE_PYTORCH_HALF_PIXEL,   /* half pixel; 0 for an axis of one element */
-    TV_RESIZE_ALIGN_CORNERS,        /* u = x (in - 1) / (out - 1) */
+    TV_RESIZE_ALIGN_CORNERS,        /* u = x (in - 1) / (in scale - 1) */
     TV_RESIZE_ASYMMETRIC,           /* u = x / scale */
     TV_RESIZE_CROP,                 /* corners are lists->crop_begin and crop_end of the axis, as fractions of it; what
                                        is outside of the input becomes attrs.beta (tf_crop_and_resize) */
