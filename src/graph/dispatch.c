@@ -3,7 +3,7 @@
  *
  * Operators with sums compute in binary32 only. Their real operands of other types are converted to it and the result
  * back, so that binary16 and bfloat16 are rounded once, at the end, and binary64 has the precision and range of
- * binary32. All others compute in the type of their operands (operators.h). */
+ * binary32, but for MatMul. All others compute in the type of their operands (operators.h). */
 #include <stdlib.h>
 
 #include "graph/operator_table.h"
@@ -20,7 +20,8 @@ bool tv_operator_is_f32(tv_graph_op op)
     case TV_OP_GEMM:
     case TV_OP_LINEAR:
     case TV_OP_GLU:
-    case TV_OP_CONV: /* of integers: exact */
+    case TV_OP_CONV:   /* of integers modulo 2^32 */
+    case TV_OP_MATMUL: /* the same; of binary64 in it */
     case TV_OP_CONV_TRANSPOSE:
     case TV_OP_AVERAGE_POOL:
     case TV_OP_SOFTMAX:
@@ -51,7 +52,10 @@ static bool is_other_real(const tv_graph_value *v)
 
 static bool needs_f32(const tv_operator_row *r)
 {
-    bool other = is_other_real(tv_graph_value_at(r->graph, r->node->output));
+    const tv_graph_value *output = tv_graph_value_at(r->graph, r->node->output);
+    bool other = is_other_real(output);
+    if (r->node->op == TV_OP_MATMUL && output->element == TV_ELEMENT_F64)
+        return false;
     for (unsigned k = 0; k < tv_graph_input_count(r->node) && !other; k++)
         other = r->node->inputs[k] != TV_NO_VALUE && is_other_real(tv_graph_value_at(r->graph, r->node->inputs[k]));
     return other;

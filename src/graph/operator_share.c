@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shares the work of a node among threads, in steps between which progress is reported. */
+/* What functions of operators share: threads, with progress between steps of a node, and conversions. */
+#include <stdlib.h>
+
 #include "graph/operator_table.h"
 
 /* A step of the units of a node. */
@@ -25,4 +27,14 @@ void tv_operator_share(const tv_operator_row *r, uint64_t units, tv_pool_work *w
             r->progress->report(r->progress->user, end, units);
         first = end;
     }
+}
+
+uint32_t *tv_operator_words(const tv_operator_row *r, unsigned input)
+{
+    tv_tensor t = tv_input_tensor(r, input);
+    uint64_t count = tv_tensor_count(&t);
+    uint32_t *words = malloc((size_t)count * sizeof *words + 1);
+    for (uint64_t i = 0; i < count && words; i++)
+        words[i] = (uint32_t)tv_tensor_integer(&t, i);
+    return words;
 }

@@ -58,6 +58,9 @@ static inline tv_tensor tv_output_tensor(const tv_operator_row *r)
 /* Calls work(user, from, to) for chunks that make up 0 to `units`, on the threads of the row, and reports progress. */
 void tv_operator_share(const tv_operator_row *r, uint64_t units, tv_pool_work *work, void *user);
 
+/* The elements of an input of integers modulo 2^32. NULL: no memory. The caller frees the result. */
+uint32_t *tv_operator_words(const tv_operator_row *r, unsigned input);
+
 static inline bool tv_output_is_f32(const tv_operator_row *r)
 {
     return tv_graph_value_at(r->graph, r->node->output)->element == TV_ELEMENT_F32;

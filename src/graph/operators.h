@@ -44,7 +44,7 @@ typedef struct tv_operator_row {
 bool tv_operator_compute(const tv_operator_row *row);
 
 /* True for operators that compute in binary32. tv_operator_compute converts operands of other real types to it, and the
- * result from it, so that binary64 loses precision; CONV of integers is exact. */
+ * result from it, so that binary64 loses precision; CONV and MATMUL of integers compute modulo 2^32. */
 bool tv_operator_is_f32(tv_graph_op op);
 
 /* ATTENTION: appends the token's keys and values to the cache. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of x[n][c][spatial axes], with one to three spatial axes.
  *
- * Those of real numbers are dot products of patches with rows of weights: the patches of TILE positions are gathered
- * once for all output channels of a group, and each sum is in the canonical order (kernels/dot.h), zeros of the padding
- * included. Depthwise ones have no patches; the same sums are computed for many positions at once. Work is shared in
- * units of a tile and BLOCK channels, so results do not depend on the number of threads. */
+ * They are dot products of patches with rows of weights: the patches of TILE positions are gathered once for all output
+ * channels of a group, and each sum is in the canonical order (kernels/dot.h), zeros of the padding included. Depthwise
+ * ones have no patches; the same sums are computed for many positions at once. Work is shared in units of a tile and
+ * BLOCK channels, so results do not depend on the number of threads. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -30,11 +30,30 @@ static void store_sums(const tv_operator_row *r, const tv_window *w, int64_t ima
     }
 }
 
+/* Integers are computed modulo 2^32: they end in int32. */
+static void store_integers(const tv_operator_row *r, const tv_window *w, int64_t image, int64_t o, int64_t at,
+                           const uint32_t *sums, int64_t count)
+{
+    tv_tensor y = tv_output_tensor(r);
+    int64_t first = (image * y.dims[1] + o) * w->out_elements + at;
+    uint32_t bias = 0;
+    if (r->inputs[2]) {
+        tv_tensor b = tv_input_tensor(r, 2);
+        bias = (uint32_t)tv_tensor_integer(&b, (uint64_t)o);
+    }
+    for (int64_t p = 0; p < count; p++)
+        tv_tensor_set_integer(&y, (uint64_t)(first + p), (int32_t)(sums[p] + bias));
+}
+
 /* ---- By patches ---- */
+
+typedef uint32_t word __attribute__((may_alias)); /* an element of binary32, or an integer */
 
 typedef struct conv_task {
     const tv_operator_row *r;
     tv_window w;
+    const void *x, *weights; /* words: elements of binary32, or integers modulo 2^32 */
+    bool integers;
     int64_t in, out;       /* channels of a group */
     int64_t channels;      /* of all */
     int64_t size;          /* elements of a patch: [in][kernel] */
@@ -43,7 +62,7 @@ typedef struct conv_task {
 } conv_task;
 
 /* The patches of a tile: [TILE][in][kernel], zeros for padding and past the last position. */
-static void fill_patches(const conv_task *t, const float *x, int64_t tile, float *patches)
+static void fill_patches(const conv_task *t, const word *x, int64_t tile, word *patches)
 {
     const tv_window *w = &t->w;
     int64_t position[TILE][SPATIAL], count = w->out_elements - tile * TILE;
@@ -60,26 +79,39 @@ static void fill_patches(const conv_task *t, const float *x, int64_t tile, float
     }
 }
 
+/* The sums of channels [first, end) at the positions of a tile. */
+static void multiply_patches(const conv_task *t, const void *patches, int64_t image, int64_t tile, int64_t first,
+                             int64_t end)
+{
+    size_t size = (size_t)t->size;
+    int64_t count = t->w.out_elements - tile * TILE < TILE ? t->w.out_elements - tile * TILE : TILE;
+    for (int64_t o = first; o < end; o++)
+        if (t->integers) {
+            uint32_t sums[TILE];
+            tv_dots_u32(patches, size, (const uint32_t *)t->weights + o * t->size, size, TILE, sums);
+            store_integers(t->r, &t->w, image, o, tile * TILE, sums, count);
+        } else {
+            float sums[TILE];
+            tv_dots_f32(patches, size, (const float *)t->weights + o * t->size, size, TILE, sums);
+            store_sums(t->r, &t->w, image, o, tile * TILE, sums, count);
+        }
+}
+
 static void convolve_patches(void *user, uint64_t from, uint64_t to)
 {
     conv_task *t = user;
-    float *patches = malloc((size_t)(TILE * t->size) * sizeof *patches + 1), sums[TILE];
+    void *patches = malloc((size_t)(TILE * t->size) * sizeof(word) + 1);
     int64_t groups = t->channels / t->out, filled = -1;
     if (!patches)
         t->failed = true;
     for (int64_t unit = (int64_t)from; unit < (int64_t)to && patches; unit++) {
         int64_t all = unit / t->blocks, tile = all % t->tiles, group = all / t->tiles % groups,
                 image = all / t->tiles / groups;
-        const float *x = tv_input_f32(t->r, 0) + (image * groups + group) * t->in * t->w.in_elements;
         if (filled != all)
-            fill_patches(t, x, tile, patches);
+            fill_patches(t, (const word *)t->x + (image * groups + group) * t->in * t->w.in_elements, tile, patches);
         filled = all;
         int64_t first = unit % t->blocks * BLOCK, end = first + BLOCK < t->out ? first + BLOCK : t->out;
-        int64_t count = t->w.out_elements - tile * TILE < TILE ? t->w.out_elements - tile * TILE : TILE;
-        for (int64_t o = group * t->out + first; o < group * t->out + end; o++) {
-            tv_dots_f32(patches, (size_t)t->size, tv_input_f32(t->r, 1) + o * t->size, (size_t)t->size, TILE, sums);
-            store_sums(t->r, &t->w, image, o, tile * TILE, sums, count);
-        }
+        multiply_patches(t, patches, image, tile, group * t->out + first, group * t->out + end);
     }
     free(patches);
 }
@@ -163,62 +195,30 @@ static bool convolve_depthwise(const tv_operator_row *r, const tv_window *w)
     return !t.failed;
 }
 
-static bool convolve_real(const tv_operator_row *r)
+bool tv_compute_CONV(const tv_operator_row *r)
 {
     tv_tensor x = tv_input_tensor(r, 0), y = tv_output_tensor(r);
     int64_t groups = tv_attrs_of(r)->groups;
     conv_task t = {.r = r, .w = tv_window_of(r), .in = x.dims[1] / groups, .out = y.dims[1] / groups};
+    t.integers = !tv_output_is_f32(r);
     t.size = t.in * t.w.kernel_elements;
     t.channels = y.dims[1];
     t.tiles = (t.w.out_elements + TILE - 1) / TILE;
     t.blocks = (t.out + BLOCK - 1) / BLOCK;
-    if (t.in == 1 && groups > 1 && plane_fits(&t.w))
+    if (!t.integers && t.in == 1 && groups > 1 && plane_fits(&t.w))
         return convolve_depthwise(r, &t.w);
-    tv_operator_share(r, (uint64_t)(x.dims[0] * groups * t.tiles * t.blocks), convolve_patches, &t);
+    uint32_t *integers[2] = {NULL, NULL};
+    for (unsigned k = 0; k < 2 && t.integers; k++) {
+        integers[k] = tv_operator_words(r, k);
+        t.failed = t.failed || !integers[k];
+    }
+    t.x = t.integers ? integers[0] : r->inputs[0];
+    t.weights = t.integers ? integers[1] : r->inputs[1];
+    if (!t.failed)
+        tv_operator_share(r, (uint64_t)(x.dims[0] * groups * t.tiles * t.blocks), convolve_patches, &t);
+    free(integers[0]);
+    free(integers[1]);
     return !t.failed;
-}
-
-/* ---- Integers ---- */
-
-/* One output of a convolution of integers. */
-static int64_t convolve_integers(const tv_operator_row *r, const tv_window *w, int64_t image, int64_t o, int64_t p)
-{
-    tv_tensor x = tv_input_tensor(r, 0), weights = tv_input_tensor(r, 1);
-    int64_t groups = tv_attrs_of(r)->groups, in = x.dims[1] / groups, sum = 0, position[SPATIAL],
-            group = o / (weights.dims[0] / groups);
-    tv_window_split(p, w->out, position);
-    for (int64_t k = 0; k < w->kernel_elements; k++) {
-        int64_t at = tv_window_input(w, position, k);
-        for (int64_t c = 0; c < in && at >= 0; c++)
-            sum += tv_tensor_integer(&x, (uint64_t)((image * x.dims[1] + group * in + c) * w->in_elements + at)) *
-                   tv_tensor_integer(&weights, (uint64_t)((o * in + c) * w->kernel_elements + k));
-    }
-    return sum;
-}
-
-static void convolve_integer_outputs(void *user, uint64_t from, uint64_t to)
-{
-    const tv_operator_row *r = user;
-    tv_tensor y = tv_output_tensor(r);
-    tv_window w = tv_window_of(r);
-    for (int64_t i = (int64_t)from; i < (int64_t)to; i++) {
-        int64_t o = i / w.out_elements % y.dims[1];
-        int64_t sum = convolve_integers(r, &w, i / w.out_elements / y.dims[1], o, i % w.out_elements);
-        if (r->inputs[2]) {
-            tv_tensor bias = tv_input_tensor(r, 2);
-            sum += tv_tensor_integer(&bias, (uint64_t)o);
-        }
-        tv_tensor_set_integer(&y, (uint64_t)i, sum);
-    }
-}
-
-bool tv_compute_CONV(const tv_operator_row *r)
-{
-    if (tv_output_is_f32(r))
-        return convolve_real(r);
-    tv_operator_row row = *r;
-    tv_operator_share(r, tv_output_elements(r), convolve_integer_outputs, &row);
-    return true;
 }
 
 /* ---- Transposed convolution ---- */

@@ -88,19 +88,32 @@ bool tv_compute_GLU(const tv_operator_row *r)
 
 /* ---- Products of two values ---- */
 
+typedef uint32_t word __attribute__((may_alias)); /* an element of binary32, or an integer modulo 2^32 */
+
 /* The product of a batch: a[m][k] times b[k][n]. */
 typedef struct batch_task {
-    const float *a, *b;
-    float *y;
+    const word *a, *b;
+    word *y;
     int64_t m, k, n;
+    bool integers;
     atomic_bool failed; /* no memory */
 } batch_task;
+
+static void multiply_row(const batch_task *t, const void *columns, int64_t row, void *sums)
+{
+    size_t k = (size_t)t->k;
+    const void *a = t->a + row * t->k;
+    if (t->integers)
+        tv_dots_u32(columns, k, a, k, TILE, sums);
+    else
+        tv_dots_f32(columns, k, a, k, TILE, sums);
+}
 
 /* All rows of a times the tiles [from, to) of TILE columns of b, which are transposed, padded with zeros. */
 static void multiply_columns(void *user, uint64_t from, uint64_t to)
 {
     batch_task *t = user;
-    float *columns = malloc((size_t)(TILE * t->k) * sizeof *columns + 1), sums[TILE];
+    word *columns = malloc((size_t)(TILE * t->k) * sizeof *columns + 1), sums[TILE];
     if (!columns)
         t->failed = true;
     for (int64_t tile = (int64_t)from; tile < (int64_t)to && columns; tile++) {
@@ -109,31 +122,22 @@ static void multiply_columns(void *user, uint64_t from, uint64_t to)
             for (int64_t j = 0; j < TILE; j++)
                 columns[j * t->k + i] = j < count ? t->b[i * t->n + first + j] : 0;
         for (int64_t row = 0; row < t->m; row++) {
-            tv_dots_f32(columns, (size_t)t->k, t->a + row * t->k, (size_t)t->k, TILE, sums);
+            multiply_row(t, columns, row, sums);
             memcpy(t->y + row * t->n + first, sums, (size_t)count * sizeof *sums);
         }
     }
     free(columns);
 }
 
-/* Integers, or real numbers of another type in binary64. Offsets are in elements. */
+/* One row of the product of real numbers of another type, in binary64. Offsets are in elements. */
 static void multiply_elements(const tv_tensor t[3], const int64_t at[3], int64_t k, int64_t n)
 {
     tv_tensor y = t[2];
     for (int64_t j = 0; j < n; j++) {
-        int64_t integer = 0;
-        double real = 0;
-        for (int64_t i = 0; i < k; i++) {
-            uint64_t a = (uint64_t)(at[0] + i), b = (uint64_t)(at[1] + i * n + j);
-            if (tv_is_real_element(t[0].element))
-                real += tv_tensor_real(&t[0], a) * tv_tensor_real(&t[1], b);
-            else
-                integer += tv_tensor_integer(&t[0], a) * tv_tensor_integer(&t[1], b);
-        }
-        if (tv_is_real_element(y.element))
-            tv_tensor_set_real(&y, (uint64_t)(at[2] + j), real);
-        else
-            tv_tensor_set_integer(&y, (uint64_t)(at[2] + j), integer);
+        double sum = 0;
+        for (int64_t i = 0; i < k; i++)
+            sum += tv_tensor_real(&t[0], (uint64_t)(at[0] + i)) * tv_tensor_real(&t[1], (uint64_t)(at[1] + i * n + j));
+        tv_tensor_set_real(&y, (uint64_t)(at[2] + j), sum);
     }
 }
 
@@ -156,25 +160,39 @@ static tv_walk walk_batches(const tv_tensor t[3])
     return w;
 }
 
+/* Multiplies the matrices of all batches, which are words. */
+static bool multiply_batches(const tv_operator_row *r, const tv_tensor t[3], const word *a, const word *b)
+{
+    tv_walk w = walk_batches(t);
+    int64_t n = t[2].dims[t[2].rank - 1], m = t[2].dims[t[2].rank - 2], k = t[0].dims[t[0].rank - 1];
+    bool ok = true;
+    do {
+        batch_task task = {a + w.at[0], b + w.at[1], (word *)r->output + w.at[2], m, k, n, !tv_output_is_f32(r), false};
+        tv_operator_share(r, (uint64_t)((n + TILE - 1) / TILE), multiply_columns, &task);
+        ok = !task.failed;
+    } while (ok && tv_walk_next(&w));
+    return ok;
+}
+
 bool tv_compute_MATMUL(const tv_operator_row *r)
 {
     const tv_tensor t[3] = {tv_input_tensor(r, 0), tv_input_tensor(r, 1), tv_output_tensor(r)};
-    int64_t n = t[2].dims[t[2].rank - 1], m = t[2].dims[t[2].rank - 2], k = t[0].dims[t[0].rank - 1];
     if (tv_output_elements(r) == 0)
         return true;
+    if (tv_output_is_f32(r))
+        return multiply_batches(r, t, r->inputs[0], r->inputs[1]);
+    if (!tv_is_real_element(t[2].element)) {
+        uint32_t *a = tv_operator_words(r, 0), *b = tv_operator_words(r, 1);
+        bool ok = a && b && multiply_batches(r, t, a, b);
+        free(a);
+        free(b);
+        return ok;
+    }
     tv_walk w = walk_batches(t);
-    bool ok = true;
-    do {
-        batch_task task = {.m = m, .k = k, .n = n};
-        for (int64_t row = 0; row < m && t[0].element != TV_ELEMENT_F32; row++)
+    int64_t n = t[2].dims[t[2].rank - 1], m = t[2].dims[t[2].rank - 2], k = t[0].dims[t[0].rank - 1];
+    do
+        for (int64_t row = 0; row < m; row++)
             multiply_elements(t, (const int64_t[]){w.at[0] + row * k, w.at[1], w.at[2] + row * n}, k, n);
-        if (t[0].element != TV_ELEMENT_F32)
-            continue;
-        task.a = tv_input_f32(r, 0) + w.at[0];
-        task.b = tv_input_f32(r, 1) + w.at[1];
-        task.y = tv_output_f32(r) + w.at[2];
-        tv_operator_share(r, (uint64_t)((n + TILE - 1) / TILE), multiply_columns, &task);
-        ok = !task.failed;
-    } while (tv_walk_next(&w) && ok);
-    return ok;
+    while (tv_walk_next(&w));
+    return true;
 }

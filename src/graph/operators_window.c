@@ -7,42 +7,55 @@
 
 enum { SPATIAL = TV_GRAPH_SPATIAL_MAX };
 
-bool tv_compute_MAX_POOL(const tv_operator_row *r)
+/* Operands of a pool; `window` is one output's. */
+typedef struct pool {
+    const tv_operator_row *r;
+    tv_window w;
+    tv_tensor x, y;
+    void (*compute)(struct pool *p, int64_t output, const int64_t position[SPATIAL], int64_t plane);
+} pool;
+
+static void compute_outputs(void *user, uint64_t from, uint64_t to)
 {
-    tv_tensor x = tv_input_tensor(r, 0), y = tv_output_tensor(r);
-    tv_window w = tv_window_of(r);
-    for (int64_t i = 0, n = (int64_t)tv_output_elements(r); i < n; i++) {
-        int64_t position[SPATIAL], plane = i / w.out_elements * w.in_elements;
-        double max = -INFINITY;
-        tv_window_split(i % w.out_elements, w.out, position);
-        for (int64_t k = 0; k < w.kernel_elements; k++) {
-            int64_t at = tv_window_input(&w, position, k);
-            double value = at < 0 ? max : tv_tensor_real(&x, (uint64_t)(plane + at));
-            max = isnan(value) || value > max ? value : max;
-        }
-        tv_tensor_set_real(&y, (uint64_t)i, max);
+    pool p = *(const pool *)user;
+    for (int64_t i = (int64_t)from; i < (int64_t)to; i++) {
+        int64_t position[SPATIAL];
+        tv_window_split(i % p.w.out_elements, p.w.out, position);
+        p.compute(&p, i, position, i / p.w.out_elements * p.w.in_elements);
     }
+}
+
+static bool compute_pool(const tv_operator_row *r,
+                         void (*compute)(pool *p, int64_t output, const int64_t position[SPATIAL], int64_t plane))
+{
+    pool p = {r, tv_window_of(r), tv_input_tensor(r, 0), tv_output_tensor(r), compute};
+    tv_operator_share(r, tv_output_elements(r), compute_outputs, &p);
     return true;
+}
+
+static void take_max(pool *p, int64_t output, const int64_t position[SPATIAL], int64_t plane)
+{
+    int64_t tap[SPATIAL] = {0};
+    double max = -INFINITY;
+    for (int64_t k = 0; k < p->w.kernel_elements; k++, tv_window_next(&p->w, tap)) {
+        int64_t at = tv_window_tap(&p->w, position, tap);
+        double value = at < 0 ? max : tv_tensor_real(&p->x, (uint64_t)(plane + at));
+        max = isnan(value) || value > max ? value : max;
+    }
+    tv_tensor_set_real(&p->y, (uint64_t)output, max);
 }
 
 static double magnitude_power(double x, double p) { return p == 1 ? fabs(x) : p == 2 ? x * x : pow(fabs(x), p); }
 
-bool tv_compute_LP_POOL(const tv_operator_row *r)
+static void take_norm(pool *p, int64_t output, const int64_t position[SPATIAL], int64_t plane)
 {
-    tv_tensor x = tv_input_tensor(r, 0), y = tv_output_tensor(r);
-    double p = (double)tv_attrs_of(r)->alpha;
-    tv_window w = tv_window_of(r);
-    for (int64_t i = 0, n = (int64_t)tv_output_elements(r); i < n; i++) {
-        int64_t position[SPATIAL], plane = i / w.out_elements * w.in_elements;
-        double sum = 0;
-        tv_window_split(i % w.out_elements, w.out, position);
-        for (int64_t k = 0; k < w.kernel_elements; k++) {
-            int64_t at = tv_window_input(&w, position, k);
-            sum += at < 0 ? 0 : magnitude_power(tv_tensor_real(&x, (uint64_t)(plane + at)), p);
-        }
-        tv_tensor_set_real(&y, (uint64_t)i, p == 1 ? sum : p == 2 ? sqrt(sum) : pow(sum, 1 / p));
+    int64_t tap[SPATIAL] = {0};
+    double sum = 0, power = (double)tv_attrs_of(p->r)->alpha;
+    for (int64_t k = 0; k < p->w.kernel_elements; k++, tv_window_next(&p->w, tap)) {
+        int64_t at = tv_window_tap(&p->w, position, tap);
+        sum += at < 0 ? 0 : magnitude_power(tv_tensor_real(&p->x, (uint64_t)(plane + at)), power);
     }
-    return true;
+    tv_tensor_set_real(&p->y, (uint64_t)output, power == 1 ? sum : power == 2 ? sqrt(sum) : pow(sum, 1 / power));
 }
 
 /* Elements of a window that are inside of the input and its padding. */
@@ -58,22 +71,21 @@ static int64_t padded_elements(const tv_window *w, const int64_t out[SPATIAL])
     return count;
 }
 
-bool tv_compute_AVERAGE_POOL(const tv_operator_row *r)
+static void take_mean(pool *p, int64_t output, const int64_t position[SPATIAL], int64_t plane)
 {
-    tv_window w = tv_window_of(r);
-    bool count_padding = tv_attrs_of(r)->mode & 1;
-    for (int64_t i = 0, n = (int64_t)tv_output_elements(r); i < n; i++) {
-        int64_t position[SPATIAL], plane = i / w.out_elements * w.in_elements;
-        uint64_t inside = 0;
-        tv_sum8 sum = {{0}};
-        tv_window_split(i % w.out_elements, w.out, position);
-        for (int64_t k = 0; k < w.kernel_elements; k++) {
-            int64_t at = tv_window_input(&w, position, k);
-            if (at >= 0)
-                tv_sum8_add(&sum, inside++, tv_input_f32(r, 0)[plane + at]);
-        }
-        int64_t count = count_padding ? padded_elements(&w, position) : (int64_t)inside;
-        tv_output_f32(r)[i] = tv_sum8_total(&sum) / (float)count;
+    bool count_padding = tv_attrs_of(p->r)->mode & 1;
+    int64_t tap[SPATIAL] = {0};
+    uint64_t inside = 0;
+    tv_sum8 sum = {{0}};
+    for (int64_t k = 0; k < p->w.kernel_elements; k++, tv_window_next(&p->w, tap)) {
+        int64_t at = tv_window_tap(&p->w, position, tap);
+        if (at >= 0)
+            tv_sum8_add(&sum, inside++, tv_input_f32(p->r, 0)[plane + at]);
     }
-    return true;
+    int64_t count = count_padding ? padded_elements(&p->w, position) : (int64_t)inside;
+    tv_output_f32(p->r)[output] = tv_sum8_total(&sum) / (float)count;
 }
+
+bool tv_compute_MAX_POOL(const tv_operator_row *r) { return compute_pool(r, take_max); }
+bool tv_compute_LP_POOL(const tv_operator_row *r) { return compute_pool(r, take_norm); }
+bool tv_compute_AVERAGE_POOL(const tv_operator_row *r) { return compute_pool(r, take_mean); }

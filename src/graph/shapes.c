@@ -34,12 +34,13 @@ static bool check_inputs(tv_rule *r)
     return true;
 }
 
-/* Operators that compute in binary32 have real inputs of any type, Conv also integers; those of language models have
- * binary32. */
+/* Operators that compute in binary32 have real inputs of any type, Conv and MatMul also integers; those of language
+ * models have binary32. */
 static bool check_elements(tv_rule *r)
 {
     bool model = tv_graph_op_infos[r->node->op].class == TV_CLASS_MODEL;
-    bool integers = r->node->op == TV_OP_CONV && tv_is_integer_element(tv_rule_input(r, 0)->element);
+    bool product = r->node->op == TV_OP_CONV || r->node->op == TV_OP_MATMUL;
+    bool integers = product && tv_is_integer_element(tv_rule_input(r, 0)->element);
     if (!model && !tv_operator_is_f32(r->node->op))
         return true;
     for (uint32_t i = 0; i < tv_graph_input_count(r->node); i++) {

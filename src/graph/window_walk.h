@@ -58,12 +58,11 @@ static inline int64_t tv_window_tap(const tv_window *w, const int64_t out[TV_GRA
     return at;
 }
 
-/* The same of element `k` of the window. */
-static inline int64_t tv_window_input(const tv_window *w, const int64_t out[TV_GRAPH_SPATIAL_MAX], int64_t k)
+/* Advances to the next tap; the last one is followed by the first. */
+static inline void tv_window_next(const tv_window *w, int64_t tap[TV_GRAPH_SPATIAL_MAX])
 {
-    int64_t tap[TV_GRAPH_SPATIAL_MAX];
-    tv_window_split(k, w->kernel, tap);
-    return tv_window_tap(w, out, tap);
+    for (unsigned i = TV_GRAPH_SPATIAL_MAX; i-- > 0 && ++tap[i] == w->kernel[i];)
+        tap[i] = 0;
 }
 
 #endif

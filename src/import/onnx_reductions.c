@@ -131,7 +131,8 @@ void tv_onnx_import_cum_sum(tv_onnx_node *n)
 {
     uint32_t x = tv_onnx_input(n, 0);
     uint32_t axis = tv_onnx_axis(n, tv_onnx_integer(n, 1, 0), tv_onnx_dims(n, x).rank);
-    tv_graph_attrs attrs = {.mode = (tv_onnx_int(n, "exclusive", 0) != 0) | (tv_onnx_int(n, "reverse", 0) != 0) << 1};
+    tv_graph_attrs attrs = {.mode =
+                                (tv_onnx_int(n, "exclusive", 0) ? 1u : 0) | (tv_onnx_int(n, "reverse", 0) ? 2u : 0)};
     tv_onnx_output(n, 0, along_axes(n, x, UINT32_C(1) << axis, TV_OP_CUM_SUM, &attrs));
 }
 

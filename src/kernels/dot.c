@@ -20,6 +20,37 @@ TV_CLONES int64_t tv_dot_s8(const int8_t *a, const int8_t *b, size_t n)
 
 enum { PARTIALS = 8 };
 
+typedef uint32_t u32x8 __attribute__((vector_size(PARTIALS * sizeof(uint32_t)), aligned(4), may_alias));
+
+/* `count` (at most PARTIALS) sums at a time; it is a compile-time constant. */
+TV_INLINE void dot_words(const uint32_t *a, size_t step, const uint32_t *b, size_t n, size_t count, uint32_t *out)
+{
+    u32x8 p[PARTIALS] = {{0}};
+    size_t i = 0;
+    for (; i + PARTIALS <= n; i += PARTIALS) {
+        u32x8 y = *(const u32x8 *)(const void *)(b + i);
+        for (size_t u = 0; u < count; u++)
+            p[u] += *(const u32x8 *)(const void *)(a + u * step + i) * y;
+    }
+    for (size_t u = 0; u < count; u++) {
+        uint32_t sum = 0;
+        for (size_t lane = 0; lane < PARTIALS; lane++)
+            sum += p[u][lane];
+        for (size_t rest = i; rest < n; rest++)
+            sum += a[u * step + rest] * b[rest];
+        out[u] = sum;
+    }
+}
+
+TV_CLONES void tv_dots_u32(const uint32_t *a, size_t step, const uint32_t *b, size_t n, size_t count, uint32_t *out)
+{
+    size_t u = 0;
+    for (; u + PARTIALS <= count; u += PARTIALS)
+        dot_words(a + u * step, step, b, n, PARTIALS, out + u);
+    for (; u < count; u++)
+        dot_words(a + u * step, step, b, n, 1, out + u);
+}
+
 typedef float partials __attribute__((vector_size(PARTIALS * sizeof(float)), aligned(4), may_alias));
 
 TV_CLONES float tv_sum_f32(const float *x, size_t n)

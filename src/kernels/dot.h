@@ -8,6 +8,9 @@
 /* sum of a[i] * b[i] for i < n, exact. */
 int64_t tv_dot_s8(const int8_t *a, const int8_t *b, size_t n);
 
+/* out[u] = sum of a[u * step + i] * b[i] for i < n and u < count, modulo 2^32. */
+void tv_dots_u32(const uint32_t *a, size_t step, const uint32_t *b, size_t n, size_t count, uint32_t *out);
+
 /* Sums of binary32 in the canonical order of the CMDQ specification, section 6: term i is added to partial sum i mod 8,
  * i ascending, each addition rounded. The partial sums start at +0 and are reduced as
  * ((p0+p4)+(p2+p6))+((p1+p5)+(p3+p7)). The terms are x[i], or a[i] * b[i], rounded. */

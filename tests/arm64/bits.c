@@ -170,6 +170,7 @@ static void rows(void)
         int32_t acc[N];
         float wide[N], scale[N], windows[20];
         size_t at[9];
+        uint32_t words[9];
         int8_t q[N], r[N];
         uint8_t packed[N / 2];
         bool finite;
@@ -200,6 +201,8 @@ static void rows(void)
             at[i] = i / 3 * 20 + i % 3;
         tv_window_dots_f32(wide, 1 + round % 3, at, scale, 9, 20, windows);
         hash_bytes(&sums, windows, sizeof windows);
+        tv_dots_u32((const uint32_t *)acc, 11, (const uint32_t *)acc + N / 2, N / 2 - 1, 9, words);
+        hash_bytes(&sums, words, sizeof words);
         tv_add_scaled(wide, scale, 0.3f, scale + 7, N - 7);
         hash_bytes(&sums, wide, sizeof wide);
     }

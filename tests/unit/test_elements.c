@@ -218,6 +218,28 @@ static void batches_of_dot_products_have_the_canonical_order(void **state)
     }
 }
 
+static void batches_of_integer_products_wrap(void **state)
+{
+    (void)state;
+    enum { LONGEST = 70, MAX = 21 };
+    unit_rng rng = {27};
+    uint32_t a[LONGEST * MAX], b[LONGEST], out[MAX];
+    for (unsigned round = 0; round < 300; round++) {
+        size_t n = unit_below(&rng, LONGEST), count = 1 + unit_below(&rng, MAX);
+        for (size_t i = 0; i < LONGEST * MAX; i++)
+            a[i] = (uint32_t)unit_sized(&rng, 32);
+        for (size_t i = 0; i < LONGEST; i++)
+            b[i] = (uint32_t)unit_sized(&rng, 32);
+        tv_dots_u32(a, n, b, n, count, out);
+        for (size_t u = 0; u < count; u++) {
+            uint64_t sum = 0;
+            for (size_t i = 0; i < n; i++)
+                sum += (uint64_t)a[u * n + i] * b[i];
+            assert_int_equal(out[u], (uint32_t)sum);
+        }
+    }
+}
+
 static void sums_over_windows_have_the_canonical_order(void **state)
 {
     (void)state;
@@ -282,6 +304,7 @@ int main(void)
         cmocka_unit_test(pairs_are_rotated),
         cmocka_unit_test(rows_of_functions_are_what_single_values_are),
         cmocka_unit_test(batches_of_dot_products_have_the_canonical_order),
+        cmocka_unit_test(batches_of_integer_products_wrap),
         cmocka_unit_test(sums_over_windows_have_the_canonical_order),
         cmocka_unit_test(weighted_sums_have_the_canonical_order),
     };
