@@ -18,7 +18,7 @@ import models  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The longest input of each target, in bytes.
-LENGTHS = {"asm": 512, "codec": 8, "config": 1024, "debug": 1024, "elf": 8192, "gguf": 16384, "json": 2048, "onnx": 2048, "queue": 4096,
+LENGTHS = {"asm": 512, "codec": 8, "config": 1024, "debug": 1024, "elf": 8192, "gguf": 16384, "json": 2048, "npy": 512, "onnx": 2048, "queue": 4096,
            "run_cmdq": 1024, "run_opennpu": 512, "run_pccx": 512, "tokenizer": 1024, "trace": 4096}
 WORDS = re.compile(r'"\.?[a-z][a-z0-9_.]*"')
 
@@ -96,6 +96,20 @@ def onnx_seeds():
     yield field(7, field(1, field(4, "If") + field(5, attributes[2])))
 
 
+def npy_seeds():
+    """Arrays of every element type in the three versions, and headers with other spacing and order."""
+    def npy(version, header, data):
+        head = header.encode() + b" " * (-len(header) % 16) + b"\n"
+        return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H" if version == 1 else "<I", len(head)) + head + data
+
+    for i, kind in enumerate(("|b1", "|i1", "<i2", ">i4", "<i8", "|u1", ">u2", "<u4", ">u8", "<f2", ">f4", "<f8")):
+        for order in (False, True):
+            yield npy(1 + i % 3, "{'descr': '%s', 'fortran_order': %s, 'shape': (2, 3, 1), }" % (kind, order), bytes(range(6 * int(kind[2]))))
+    yield npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (), }", bytes(4))
+    yield npy(3, '{"shape":(0,),"fortran_order":True,"descr":"=f8"}', b"")
+    yield npy(2, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3L,), }", bytes(12))
+
+
 def json_seeds(root):
     """Documents in chunks of several sizes (fuzz_json.c)."""
     for chunk, path in enumerate(sorted(glob.glob(os.path.join(root, "examples", "cmdq", "*.json")))):
@@ -140,8 +154,8 @@ def seed(kind, root, trivet, folder):
             shutil.copy(path, os.path.join(folder, "%d.s" % i))
     elif kind == "trace":
         trace_seeds(root, trivet, folder)
-    elif kind in ("gguf", "tokenizer", "debug", "json", "onnx"):
-        for i, data in enumerate({"gguf": gguf_seeds, "tokenizer": tokenizer_seeds, "debug": lambda: debug_seeds(root), "onnx": onnx_seeds,
+    elif kind in ("gguf", "tokenizer", "debug", "json", "npy", "onnx"):
+        for i, data in enumerate({"gguf": gguf_seeds, "tokenizer": tokenizer_seeds, "debug": lambda: debug_seeds(root), "onnx": onnx_seeds, "npy": npy_seeds,
                                    "json": lambda: json_seeds(root)}[kind]()):
             with open(os.path.join(folder, "%d.seed" % i), "wb") as file:
                 file.write(data)
@@ -163,13 +177,17 @@ def assembly_words(root):
 
 def dictionary(kind, root, folder):
     """libFuzzer's option for the words of a source, a queue or a trace, which it would not guess."""
-    if kind not in ("asm", "queue", "trace"):
+    if kind not in ("asm", "npy", "queue", "trace"):
         return []
     words = set()
     path = os.path.join(folder, "words.dict")
     if kind == "asm":
         with open(path, "w") as f:
             f.writelines('"%s"\n' % word for word in sorted(assembly_words(root)))
+        return ["-dict=" + path]
+    if kind == "npy":
+        with open(path, "w") as f:
+            f.writelines('"%s"\n' % word for word in ("'descr'", "'fortran_order'", "'shape'", "False", "True", "'<f4'", "'>u2'", "'|b1'", "(2, 3)", "\\x93NUMPY"))
         return ["-dict=" + path]
     if kind == "trace":
         with open(os.path.join(root, "src", "trace", "fields.def")) as f:
