@@ -68,6 +68,16 @@ typedef enum tv_activation {
 
 typedef enum tv_pad_mode { TV_PAD_CONSTANT, TV_PAD_EDGE, TV_PAD_REFLECT, TV_PAD_WRAP, TV_PAD_MODES } tv_pad_mode;
 
+/* How an update is combined with the element that it is written to. */
+typedef enum tv_scatter_mode {
+    TV_SCATTER_REPLACE,
+    TV_SCATTER_ADD,
+    TV_SCATTER_MUL,
+    TV_SCATTER_MAX,
+    TV_SCATTER_MIN,
+    TV_SCATTER_MODES
+} tv_scatter_mode;
+
 /* Attributes that are lists: by axis, or by spatial axis, which are those after batch and channels. */
 typedef struct tv_graph_lists {
     uint32_t perm[TV_GRAPH_RANK_MAX];             /* TRANSPOSE: axis i of the output is axis perm[i] of the input */
@@ -94,7 +104,7 @@ typedef struct tv_graph_attrs {
     uint32_t mode;               /* by operator */
     tv_element to;               /* CAST and others: the element type of the output */
     float alpha, beta;           /* by operator; activation CLIP: its bounds */
-    uint32_t start, end;         /* SLICE */
+    uint32_t start, end;         /* SLICE; TOP_K: `end` elements */
     float epsilon;               /* norms */
     uint32_t groups;             /* NORM, CONV: at least 1 */
     bool subtract_mean;          /* NORM */

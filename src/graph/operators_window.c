@@ -45,6 +45,33 @@ static void take_max(pool *p, int64_t output, const int64_t position[SPATIAL], i
     tv_tensor_set_real(&p->y, (uint64_t)output, max);
 }
 
+/* The index of element `at` of a plane whose first spatial axis is the innermost one. */
+static int64_t index_by_columns(const tv_window *w, int64_t at)
+{
+    int64_t index[SPATIAL], result = 0;
+    tv_window_split(at, w->in, index);
+    for (unsigned i = SPATIAL; i-- > 0;)
+        result = result * w->in[i] + index[i];
+    return result;
+}
+
+/* The first maximum; NaN is one. */
+static void find_max(pool *p, int64_t output, const int64_t position[SPATIAL], int64_t plane)
+{
+    int64_t tap[SPATIAL] = {0}, best = -1;
+    double max = -INFINITY;
+    for (int64_t k = 0; k < p->w.kernel_elements; k++, tv_window_next(&p->w, tap)) {
+        int64_t at = tv_window_tap(&p->w, position, tap);
+        double value = at < 0 ? max : tv_tensor_real(&p->x, (uint64_t)(plane + at));
+        if (at < 0 || !(best < 0 || value > max || (isnan(value) && !isnan(max))))
+            continue;
+        best = at;
+        max = value;
+    }
+    best = best >= 0 && tv_attrs_of(p->r)->mode & 4 ? index_by_columns(&p->w, best) : best;
+    tv_tensor_set_integer(&p->y, (uint64_t)output, best < 0 ? -1 : plane + best);
+}
+
 static double magnitude_power(double x, double p) { return p == 1 ? fabs(x) : p == 2 ? x * x : pow(fabs(x), p); }
 
 static void take_norm(pool *p, int64_t output, const int64_t position[SPATIAL], int64_t plane)
@@ -87,5 +114,6 @@ static void take_mean(pool *p, int64_t output, const int64_t position[SPATIAL], 
 }
 
 bool tv_compute_MAX_POOL(const tv_operator_row *r) { return compute_pool(r, take_max); }
+bool tv_compute_MAX_POOL_INDICES(const tv_operator_row *r) { return compute_pool(r, find_max); }
 bool tv_compute_LP_POOL(const tv_operator_row *r) { return compute_pool(r, take_norm); }
 bool tv_compute_AVERAGE_POOL(const tv_operator_row *r) { return compute_pool(r, take_mean); }

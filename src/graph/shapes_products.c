@@ -106,6 +106,13 @@ static bool pool_axes(tv_rule *r, bool partial)
 
 bool tv_rule_pool(tv_rule *r) { return needs_windows(r) && pool_axes(r, r->node->attrs.mode >> 1 & 1); }
 
+bool tv_rule_pool_indices(tv_rule *r)
+{
+    bool ok = tv_rule_pool(r);
+    r->element = TV_ELEMENT_I64;
+    return ok;
+}
+
 /* The weights are of x's rank and have the kernel's extents. */
 static bool weights_fit(tv_rule *r)
 {
