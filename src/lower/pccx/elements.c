@@ -44,8 +44,8 @@ static uint32_t operand_scalar(const pccx_lowering *l, const tv_graph_node *n, u
                                                                     : pccx_lower_scalar(l, n, 0);
 }
 
-/* out[length] = in * vector, a piece. The engine rounds `in` to 8 bits: a second product adds what was lost. */
-static void multiply_precisely(pccx_lowering *l, uint32_t out, uint32_t in, uint64_t vector, uint32_t length)
+/* The engine rounds `in` to 8 bits: a second product adds what was lost. */
+void pccx_lower_multiply_precisely(pccx_lowering *l, uint32_t out, uint32_t in, uint64_t vector, uint32_t length)
 {
     uint32_t rest = pccx_lower_work_buffer(l);
     pccx_lower_move(l, rest, in, length);
@@ -60,8 +60,9 @@ static void multiply_rows(pccx_lowering *l, uint32_t out, uint32_t in, uint64_t 
     uint32_t padded = pccx_lower_padded(columns), words = pccx_lower_l2_size(columns);
     for (uint32_t r = 0; r < l->row_end - l->row_first; r++)
         for (uint32_t i = 0; i < padded; i += l->piece)
-            multiply_precisely(l, out + r * words + pccx_lower_l2_size(i), in + r * words + pccx_lower_l2_size(i),
-                               vector + 2 * (uint64_t)i, padded - i < l->piece ? padded - i : l->piece);
+            pccx_lower_multiply_precisely(l, out + r * words + pccx_lower_l2_size(i),
+                                          in + r * words + pccx_lower_l2_size(i), vector + 2 * (uint64_t)i,
+                                          padded - i < l->piece ? padded - i : l->piece);
 }
 
 /* out = in * factors, both computed, of the current rows: the factors are streamed by the next program. */
@@ -72,8 +73,8 @@ static tv_status multiply_values(pccx_lowering *l, uint32_t out, uint32_t in, ui
     pccx_lower_store(l, l->map.vector, factors, count);
     TV_TRY(pccx_lower_end_program(l, PCCX_LOWER_HANDOVER, count, sink));
     for (uint32_t i = 0; i < count; i += l->piece)
-        multiply_precisely(l, out + pccx_lower_l2_size(i), in + pccx_lower_l2_size(i), l->map.vector + 2 * (uint64_t)i,
-                           count - i < l->piece ? count - i : l->piece);
+        pccx_lower_multiply_precisely(l, out + pccx_lower_l2_size(i), in + pccx_lower_l2_size(i),
+                                      l->map.vector + 2 * (uint64_t)i, count - i < l->piece ? count - i : l->piece);
     return TV_OK;
 }
 

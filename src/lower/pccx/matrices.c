@@ -210,17 +210,31 @@ static tv_status pack_folded(pccx_lowering *l, const tv_graph_node *n, unsigned 
     return status;
 }
 
-tv_status pccx_lower_upload_matrix(pccx_lowering *l, const tv_graph_node *n, unsigned input, pccx_lower_matrix *to,
-                                   const tv_diag_sink *sink)
+void pccx_lower_reserve_matrix(pccx_lowering *l, const tv_matrix *from, uint32_t rows, unsigned planes,
+                               pccx_lower_matrix *to)
 {
-    const tv_matrix *from = tv_graph_matrix(l->graph, n->inputs[input]);
-    to->rows = pccx_lower_is_wide(l, n->output) ? from->rows : pccx_lower_padded(from->rows);
+    to->rows = rows;
     to->columns = pccx_lower_padded(from->columns);
-    to->planes = pccx_lower_fold_of(l, n)->precise && l->planes < 2 ? 2 : l->planes;
+    to->planes = planes;
     uint32_t rest = to->rows % PCCX_LOWER_BLOCK_ROWS;
     to->bytes =
         to->rows / PCCX_LOWER_BLOCK_ROWS * pccx_lower_block_bytes(l, to->planes, PCCX_LOWER_BLOCK_ROWS, to->columns) +
         (rest ? pccx_lower_block_bytes(l, to->planes, rest, to->columns) : 0);
     to->addr = pccx_lower_reserve(l, from->count * to->bytes);
+}
+
+tv_status pccx_lower_pack(pccx_lowering *l, const tv_matrix *from, float factor, const pccx_lower_matrix *to,
+                          const tv_diag_sink *sink)
+{
+    upload p = {.l = l, .from = from, .to = to, .factor = factor};
+    return pack_matrices(&p, sink);
+}
+
+tv_status pccx_lower_upload_matrix(pccx_lowering *l, const tv_graph_node *n, unsigned input, pccx_lower_matrix *to,
+                                   const tv_diag_sink *sink)
+{
+    const tv_matrix *from = tv_graph_matrix(l->graph, n->inputs[input]);
+    pccx_lower_reserve_matrix(l, from, pccx_lower_is_wide(l, n->output) ? from->rows : pccx_lower_padded(from->rows),
+                              pccx_lower_fold_of(l, n)->precise && l->planes < 2 ? 2 : l->planes, to);
     return l->timing ? TV_OK : pack_folded(l, n, input, to, sink);
 }

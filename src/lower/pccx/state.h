@@ -411,6 +411,9 @@ pccx_lower_emitter pccx_lower_sum, pccx_lower_product, pccx_lower_quotient, pccx
 pccx_lower_emitter pccx_lower_swish, pccx_lower_slice, pccx_lower_concat, pccx_lower_reshape; /* elements.c */
 pccx_lower_emitter pccx_lower_reduce;                                                         /* elements.c */
 
+/* out[length] = in * vector, whose address is in host memory; at most a work buffer. */
+void pccx_lower_multiply_precisely(pccx_lowering *l, uint32_t out, uint32_t in, uint64_t vector, uint32_t length);
+
 /* ---- host_nodes.c ---- */
 
 /* A node that the host computes. */
@@ -453,6 +456,13 @@ void pccx_lower_copy_elements(pccx_lowering *l, uint32_t out, uint32_t to, uint3
 tv_status pccx_lower_upload_matrix(pccx_lowering *l, const tv_graph_node *n, unsigned input, pccx_lower_matrix *to,
                                    const tv_diag_sink *sink);
 
+/* Reserves host memory for the matrices of `from`, padded to whole L2 words of columns, with `rows` rows and `planes`
+ * planes; and packs them, times a factor. */
+void pccx_lower_reserve_matrix(pccx_lowering *l, const tv_matrix *from, uint32_t rows, unsigned planes,
+                               pccx_lower_matrix *to);
+tv_status pccx_lower_pack(pccx_lowering *l, const tv_matrix *from, float factor, const pccx_lower_matrix *to,
+                          const tv_diag_sink *sink);
+
 /* Factors of the output of a node: of the weights and the bias of a product; of the gains of a norm. */
 float pccx_lower_weight_factor(const pccx_lowering *l, const tv_graph_node *n);
 float pccx_lower_norm_factor(const pccx_lowering *l, const tv_graph_node *norm);
@@ -467,6 +477,13 @@ tv_status pccx_lower_upload_table(pccx_lowering *l, uint32_t node, const tv_diag
 
 /* Quantizes the constants and writes them to host memory; allocates the session's buffers there. */
 tv_status pccx_lower_upload(pccx_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink);
+
+/* Writes n numbers as BF16; *addr receives their address. */
+tv_status pccx_lower_upload_bf16(pccx_lowering *l, const float *values, uint64_t n, uint64_t *addr,
+                                 const tv_diag_sink *sink);
+
+/* Writes the identity, the rotation, and zeros. */
+tv_status pccx_lower_upload_rotations(pccx_lowering *l, const tv_diag_sink *sink);
 
 /* ---- kv_cache.c ---- */
 

@@ -17,9 +17,8 @@ static void store_bf16(uint8_t *to, float x) { tv_store_le(to, tv_bf16_flushed_f
 
 /* ---- Vectors ---- */
 
-/* Writes n numbers as BF16; *addr receives their address. */
-static tv_status upload_bf16(pccx_lowering *l, const float *values, uint64_t n, uint64_t *addr,
-                             const tv_diag_sink *sink)
+tv_status pccx_lower_upload_bf16(pccx_lowering *l, const float *values, uint64_t n, uint64_t *addr,
+                                 const tv_diag_sink *sink)
 {
     *addr = pccx_lower_reserve(l, n * 2);
     if (l->timing)
@@ -64,7 +63,7 @@ static tv_status upload_row(pccx_lowering *l, uint32_t value, uint32_t columns, 
     if (status == TV_OK && value != TV_NO_VALUE && !l->timing)
         status = read_repeated(l, value, columns, factor, row, sink);
     if (status == TV_OK)
-        status = upload_bf16(l, row, padded, addr, sink);
+        status = pccx_lower_upload_bf16(l, row, padded, addr, sink);
     free(row);
     if (status == TV_OK && value != TV_NO_VALUE && !l->timing)
         status = tv_weight_report_rounded(&l->weights, tv_graph_matrix(l->graph, value), "BF16", round_to_bf16,
@@ -90,7 +89,7 @@ static tv_status upload_norm(pccx_lowering *l, const tv_graph_node *n, pccx_lowe
     uint32_t size = pccx_lower_norm_size(l, n);
     const float inverse[PCCX_LOWER_LANES] = {1 / (float)size};
     if (n->attrs.subtract_mean)
-        TV_TRY(upload_bf16(l, inverse, PCCX_LOWER_LANES, &c->inverse, sink));
+        TV_TRY(pccx_lower_upload_bf16(l, inverse, PCCX_LOWER_LANES, &c->inverse, sink));
     if (n->inputs[2] != TV_NO_VALUE)
         TV_TRY(upload_row(l, n->inputs[2], size, 1, &c->bias, sink));
     return pccx_lower_fold_of(l, n)->gains
@@ -101,7 +100,7 @@ static tv_status upload_norm(pccx_lowering *l, const tv_graph_node *n, pccx_lowe
 /* ---- Tables ---- */
 
 /* rope(x, y) = (x, y) * cos a + (-y, x) * sin a: `rotation` makes the second vector. */
-static tv_status upload_rotations(pccx_lowering *l, const tv_diag_sink *sink)
+tv_status pccx_lower_upload_rotations(pccx_lowering *l, const tv_diag_sink *sink)
 {
     uint8_t identity[PCCX_LOWER_BLOCK * PCCX_LOWER_BEAT_BYTES] = {0},
                                         rotation[PCCX_LOWER_BLOCK * PCCX_LOWER_BEAT_BYTES] = {0};
@@ -142,9 +141,9 @@ static tv_status upload_angles(pccx_lowering *l, const tv_graph_node *n, pccx_lo
             sines[i] = -sines[i];
     }
     if (status == TV_OK)
-        status = upload_bf16(l, cosines, count, &c->cosines, sink);
+        status = pccx_lower_upload_bf16(l, cosines, count, &c->cosines, sink);
     if (status == TV_OK)
-        status = upload_bf16(l, sines, count, &c->sines, sink);
+        status = pccx_lower_upload_bf16(l, sines, count, &c->sines, sink);
     free(cosines);
     free(sines);
     free(factors);
@@ -187,7 +186,7 @@ static tv_status upload_words(pccx_lowering *l, const tv_diag_sink *sink)
     }
     for (unsigned i = 0; i < PCCX_COMMONS && l->minus_length; i++)
         words[(l->common + i) * PCCX_LOWER_LANES] = pccx_lower_common_value((pccx_lower_common)i);
-    tv_status status = upload_bf16(l, words, count, &l->map.words, sink);
+    tv_status status = pccx_lower_upload_bf16(l, words, count, &l->map.words, sink);
     free(words);
     return status;
 }
@@ -198,7 +197,7 @@ static tv_status upload_units(pccx_lowering *l, const tv_diag_sink *sink)
     float units[PCCX_LOWER_BEAT_WEIGHTS * PCCX_LOWER_BEAT_WEIGHTS] = {0};
     for (unsigned i = 0; i < PCCX_LOWER_BEAT_WEIGHTS; i++)
         units[i * (PCCX_LOWER_BEAT_WEIGHTS + 1)] = 1;
-    return upload_bf16(l, units, TV_COUNTOF(units), &l->map.units, sink);
+    return pccx_lower_upload_bf16(l, units, TV_COUNTOF(units), &l->map.units, sink);
 }
 
 static tv_status upload_cuts(pccx_lowering *l, const tv_diag_sink *sink)
@@ -206,7 +205,7 @@ static tv_status upload_cuts(pccx_lowering *l, const tv_diag_sink *sink)
     float cuts[PCCX_LOWER_BLOCK * PCCX_LOWER_BLOCK];
     for (unsigned i = 0; i < TV_COUNTOF(cuts); i++)
         cuts[i] = i % PCCX_LOWER_BLOCK < i / PCCX_LOWER_BLOCK ? 0 : 1;
-    return upload_bf16(l, cuts, TV_COUNTOF(cuts), &l->map.cuts, sink);
+    return pccx_lower_upload_bf16(l, cuts, TV_COUNTOF(cuts), &l->map.cuts, sink);
 }
 
 /* ---- The graph ---- */
@@ -294,7 +293,7 @@ static tv_status upload_graph(pccx_lowering *l, const tv_llm_progress *progress,
         if (!l->folds[i].on_host)
             TV_TRY(upload_node(l, i, sink));
     }
-    TV_TRY(upload_rotations(l, sink));
+    TV_TRY(pccx_lower_upload_rotations(l, sink));
     TV_TRY(upload_filled(l, 1, &l->map.ones, sink));
     TV_TRY(upload_filled(l, -1, &l->map.minus_ones, sink));
     TV_TRY(upload_cuts(l, sink));
