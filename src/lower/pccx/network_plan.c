@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans a network for pccx: layouts of values, what the machine computes, and which values are resident in L2. */
+#include <stdlib.h>
+
+#include "graph/passes.h"
+#include "lower/pccx/network_state.h"
+
+enum { COLUMNS_MAX = 4096, EXACT_INDICES = 1 << 24 };
+
+/* ---- Layouts ---- */
+
+static bool is_window(const tv_graph_node *n)
+{
+    return n->op == TV_OP_CONV || n->op == TV_OP_CONV_TRANSPOSE || tv_graph_op_infos[n->op].class == TV_CLASS_WINDOW;
+}
+
+static const tv_graph_shape *dims_of(const pccx_network *w, uint32_t v)
+{
+    return &tv_graph_value_at(w->graph, v)->shape;
+}
+
+static bool same_dims(const tv_graph_shape *a, const tv_graph_shape *b, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (i >= a->rank || i >= b->rank || a->dims[i] != b->dims[i])
+            return false;
+    return true;
+}
+
+/* Whether an input of a node has the layout of its output: pixels stay pixels. */
+static bool has_same_layout(const pccx_network *w, const tv_graph_node *n, unsigned k)
+{
+    const tv_graph_shape *in = dims_of(w, n->inputs[k]), *out = dims_of(w, n->output);
+    tv_graph_class class = tv_graph_op_infos[n->op].class;
+    if (in->rank < 3 || out->rank < 3)
+        return false;
+    if (class == TV_CLASS_UNARY || class == TV_CLASS_BINARY)
+        return in->rank == out->rank && in->dims[0] == out->dims[0];
+    if (n->op == TV_OP_RESHAPE)
+        return same_dims(in, out, 2);
+    if (n->op == TV_OP_CONCAT)
+        return out->rank - 1 - n->attrs.axis_from_end == 1;
+    return n->op == TV_OP_CONV && k == 3;
+}
+
+static bool mark(pccx_network *w, uint32_t v)
+{
+    bool changed = !w->values[v].spatial && dims_of(w, v)->rank >= 3;
+    w->values[v].spatial = w->values[v].spatial || changed;
+    return changed;
+}
+
+static void find_layouts(pccx_network *w)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (size_t i = 0; i < w->graph->nodes.count; i++) {
+            const tv_graph_node *n = &w->graph->nodes.data[i];
+            if (is_window(n)) {
+                changed = mark(w, n->inputs[0]) || changed;
+                changed = mark(w, n->output) || changed;
+            }
+            for (unsigned k = 0; k < tv_graph_input_count(n); k++) {
+                if (n->inputs[k] == TV_NO_VALUE || !has_same_layout(w, n, k))
+                    continue;
+                if (w->values[n->inputs[k]].spatial)
+                    changed = mark(w, n->output) || changed;
+                if (w->values[n->output].spatial && !pccx_net_is_constant(w, n->inputs[k]))
+                    changed = mark(w, n->inputs[k]) || changed;
+            }
+        }
+    }
+}
+
+static void find_sizes(pccx_network *w)
+{
+    for (uint32_t i = 0; i < w->graph->values.count; i++) {
+        pccx_net_value *v = &w->values[i];
+        const tv_graph_value *g = tv_graph_value_at(w->graph, i);
+        uint64_t elements = tv_graph_elements(w->graph, i);
+        v->columns = v->spatial ? (uint32_t)g->shape.dims[1] : tv_graph_columns(w->graph, i);
+        v->rows = v->columns ? (uint32_t)(elements / v->columns) : 0;
+        v->words = pccx_lower_l2_size(v->columns);
+        v->l2 = PCCX_LOWER_NO_BUFFER;
+        v->on_machine = g->source != TV_VALUE_CONSTANT && tv_is_real_element(g->element) && elements > 0;
+    }
+}
+
+/* ---- Operands ---- */
+
+static const char *find_operand_problem(const pccx_network *w, const tv_graph_node *n)
+{
+    pccx_net_operand_kind a = pccx_net_operand_of(w, n, 0), b = pccx_net_operand_of(w, n, 1);
+    bool full_a = a == PCCX_NET_FULL && !pccx_net_is_constant(w, n->inputs[0]),
+         full_b = b == PCCX_NET_FULL && !pccx_net_is_constant(w, n->inputs[1]);
+    if (a == PCCX_NET_OTHER || b == PCCX_NET_OTHER || !(full_a || full_b))
+        return "instructions for operands that are repeated along inner axes";
+    if (n->op == TV_OP_DIV && (!full_a || (b == PCCX_NET_ROW && !pccx_net_is_constant(w, n->inputs[1]))))
+        return "such combination of operands";
+    if (n->op == TV_OP_MUL && (a == PCCX_NET_FULL) != full_a && b != PCCX_NET_FULL)
+        return "such combination of operands";
+    return NULL;
+}
+
+/* ---- Moves ---- */
+
+/* Numbers the elements of the inputs from 1 on, as binary32; computes the node. The caller releases the tensors. */
+static bool move_numbers(const pccx_network *w, const tv_graph_node *n, tv_tensor in[TV_GRAPH_INPUTS_MAX],
+                         tv_tensor *out)
+{
+    const tv_tensor *inputs[TV_GRAPH_INPUTS_MAX] = {NULL};
+    uint64_t number = 0;
+    for (unsigned k = 0; k < tv_graph_input_count(n); k++) {
+        if (n->inputs[k] == TV_NO_VALUE)
+            continue;
+        tv_tensor type = tv_graph_tensor_of(w->graph, n->inputs[k]);
+        bool index = !tv_is_real_element(type.element);
+        if (index) {
+            inputs[k] = tv_graph_value_at(w->graph, n->inputs[k])->tensor;
+            if (!inputs[k] || !inputs[k]->data)
+                return false;
+            continue;
+        }
+        if (tv_tensor_init(&in[k], type.element, type.rank, type.dims, NULL) != TV_OK)
+            return false;
+        for (uint64_t i = 0; i < tv_tensor_count(&in[k]); i++)
+            tv_tensor_set_real(&in[k], i, (double)(++number));
+        inputs[k] = &in[k];
+    }
+    tv_tensor type = tv_graph_tensor_of(w->graph, n->output);
+    return number < EXACT_INDICES && type.element == TV_ELEMENT_F32 &&
+           tv_tensor_init(out, type.element, type.rank, type.dims, NULL) == TV_OK &&
+           tv_node_compute(w->graph, n, inputs, out, NULL) == TV_OK;
+}
+
+/* The inverse of pccx_net_index: word and lane of an element. */
+static uint32_t word_of(const pccx_network *w, uint32_t value, uint64_t index, uint32_t *lane)
+{
+    const pccx_net_value *v = &w->values[value];
+    uint64_t row = index / v->columns, column = index % v->columns;
+    if (v->spatial) {
+        uint64_t pixels = v->rows / (uint64_t)dims_of(w, value)->dims[0];
+        column = index / pixels % v->columns;
+        row = index / pixels / v->columns * pixels + index % pixels;
+    }
+    *lane = (uint32_t)(column % PCCX_LOWER_LANES);
+    return (uint32_t)(row * v->words + column / PCCX_LOWER_LANES);
+}
+
+/* The word that numbered element `number` is in, counted over all inputs. */
+static uint32_t source_word(const pccx_network *w, const tv_graph_node *n, uint64_t number, uint32_t *lane)
+{
+    uint32_t first = 0;
+    for (unsigned k = 0; k < tv_graph_input_count(n); k++) {
+        if (n->inputs[k] == TV_NO_VALUE || !tv_is_real_element(tv_graph_value_at(w->graph, n->inputs[k])->element))
+            continue;
+        uint64_t count = tv_graph_elements(w->graph, n->inputs[k]);
+        if (number <= count)
+            return first + word_of(w, n->inputs[k], number - 1, lane);
+        number -= count;
+        first += (uint32_t)pccx_net_words(&w->values[n->inputs[k]]);
+    }
+    return PCCX_NET_ZERO;
+}
+
+/* Fills the map of words; false: elements move within their words. */
+static bool map_words(const pccx_network *w, const tv_graph_node *n, const tv_tensor *numbers, uint32_t *map)
+{
+    const pccx_net_value *v = &w->values[n->output];
+    for (uint32_t r = 0; r < v->rows; r++)
+        for (uint32_t c = 0; c < v->columns; c++) {
+            double number = tv_tensor_real(numbers, pccx_net_index(w, n->output, r, c));
+            uint32_t lane = c % PCCX_LOWER_LANES, *word = &map[r * v->words + c / PCCX_LOWER_LANES], found = lane;
+            uint32_t from = number > 0 ? source_word(w, n, (uint64_t)number, &found) : PCCX_NET_ZERO;
+            if (found != lane || (lane > 0 && *word != from))
+                return false;
+            *word = from;
+        }
+    return true;
+}
+
+static bool is_zero_padded(const tv_graph_node *n)
+{
+    return n->op != TV_OP_PAD || (n->inputs[1] == TV_NO_VALUE || n->attrs.mode != TV_PAD_CONSTANT);
+}
+
+static bool plan_moves(pccx_network *w, uint32_t node)
+{
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    tv_tensor in[TV_GRAPH_INPUTS_MAX] = {{0}}, out = {0};
+    for (unsigned k = 0; k < tv_graph_input_count(n); k++)
+        if (n->inputs[k] != TV_NO_VALUE && k > 2 && pccx_net_is_constant(w, n->inputs[k]))
+            return false;
+    uint32_t *map = malloc((pccx_net_words(&w->values[n->output]) + 1) * sizeof *map);
+    bool ok = map && is_zero_padded(n) && move_numbers(w, n, in, &out) && map_words(w, n, &out, map);
+    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
+        tv_tensor_fini(&in[k]);
+    tv_tensor_fini(&out);
+    w->nodes[node].map = ok ? map : NULL;
+    w->nodes[node].is_move = ok;
+    if (!ok)
+        free(map);
+    return ok;
+}
+
+/* ---- Problems ---- */
+
+/* Channels of a product of a grouped convolution: several groups as one block of a diagonal. */
+static uint32_t groups_of_set(uint32_t groups, uint32_t in, uint32_t out)
+{
+    enum { COLUMNS = 64 };
+    for (uint32_t s = COLUMNS / in ? COLUMNS / in : 1; s > 0; s--)
+        if (groups % s == 0 && s * in % PCCX_LOWER_LANES == 0 && s * out % PCCX_LOWER_LANES == 0)
+            return s;
+    return groups;
+}
+
+static const char *find_conv_problem(pccx_network *w, uint32_t node)
+{
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    pccx_net_node *own = &w->nodes[node];
+    const pccx_net_value *out = &w->values[n->output];
+    bool conv = n->op == TV_OP_CONV;
+    if (!pccx_net_window_of(w, n, &own->window))
+        return "windows of three axes";
+    uint32_t groups = conv ? n->attrs.groups : own->window.channels, in = own->window.channels / groups,
+             outs = out->columns / groups, set_groups = groups > 1 ? groups_of_set(groups, in, outs) : 1;
+    own->sets = groups / set_groups;
+    own->k = set_groups * in;
+    if (conv && !pccx_net_is_constant(w, n->inputs[1]))
+        return "convolutions with computed weights";
+    return own->k > w->k_max || set_groups * outs > PCCX_LOWER_BLOCK_ROWS ? "convolutions of so many channels" : NULL;
+}
+
+static const char *find_pool_problem(pccx_network *w, uint32_t node)
+{
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    const char *problem = find_conv_problem(w, node);
+    const pccx_net_window *g = &w->nodes[node].window;
+    if (problem)
+        return problem;
+    if (n->op == TV_OP_MAX_POOL) {
+        w->nodes[node].sets = 1;
+        return g->dilation[0] * g->dilation[1] > 1 ? "maxima of dilated windows" : NULL;
+    }
+    for (unsigned a = 0; a < 2; a++)
+        if ((g->pad[a] && !(n->attrs.mode & 1)) ||
+            (g->out[a] - 1) * g->stride[a] + (g->kernel[a] - 1) * g->dilation[a] + 1 > g->in[a] + 2 * g->pad[a])
+            return "means of windows with padding that does not count";
+    return NULL;
+}
+
+static const char *find_matmul_problem(pccx_network *w, uint32_t node)
+{
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    const tv_graph_shape *a = dims_of(w, n->inputs[0]), *b = dims_of(w, n->inputs[1]);
+    if (a->rank < 2 || b->rank < 2 || pccx_net_is_constant(w, n->inputs[0]))
+        return "such products";
+    uint64_t batch = 1;
+    for (uint32_t i = 0; i + 2 < b->rank; i++)
+        batch *= (uint64_t)b->dims[i];
+    bool same = b->rank == a->rank && same_dims(a, b, a->rank - 2);
+    if (batch > 1 && !same)
+        return "products with repeated matrices";
+    w->nodes[node].k = (uint32_t)b->dims[b->rank - 2];
+    return b->dims[b->rank - 1] > PCCX_LOWER_BLOCK_ROWS ? "products of so many columns" : NULL;
+}
+
+/* Operators along the last axis. */
+static const char *find_row_problem(pccx_network *w, const tv_graph_node *n)
+{
+    const pccx_net_value *in = &w->values[n->inputs[0]];
+    if (in->spatial)
+        return "instructions along the width of images";
+    if (n->op == TV_OP_NORM && n->attrs.groups != 1)
+        return "norms of groups";
+    return n->op != TV_OP_REDUCE_SUM && n->op != TV_OP_REDUCE_MEAN && in->columns > COLUMNS_MAX
+               ? "instructions for rows of more than 4096 elements"
+               : NULL;
+}
+
+static const char *find_problem(pccx_network *w, uint32_t node)
+{
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    tv_graph_class class = tv_graph_op_infos[n->op].class;
+    bool machine = w->values[n->output].on_machine;
+    if (!machine || (!w->values[n->inputs[0]].on_machine && n->op != TV_OP_GATHER && class != TV_CLASS_BINARY &&
+                     class != TV_CLASS_MOVE))
+        return "instructions for integers";
+    if (class == TV_CLASS_MOVE && !(n->op == TV_OP_GATHER && pccx_net_is_constant(w, n->inputs[0])))
+        return n->op != TV_OP_WHERE && plan_moves(w, node) ? NULL : "instructions that move elements within a word";
+    if (!pccx_net_emitters[n->op])
+        return "such instructions";
+    switch (n->op) {
+    case TV_OP_GATHER:
+        return dims_of(w, n->inputs[0])->rank == 2 && n->attrs.axis == 0 ? NULL : "tables of other axes";
+    case TV_OP_CONV:
+        return find_conv_problem(w, node);
+    case TV_OP_MAX_POOL:
+    case TV_OP_AVERAGE_POOL:
+        return find_pool_problem(w, node);
+    case TV_OP_MATMUL:
+        return find_matmul_problem(w, node);
+    case TV_OP_GEMM:
+    case TV_OP_LINEAR:
+        w->nodes[node].k = tv_graph_columns(w->graph, n->inputs[1]);
+        return !pccx_net_is_constant(w, n->inputs[1]) || w->values[n->inputs[0]].spatial ? "such products" : NULL;
+    case TV_OP_SOFTMAX:
+    case TV_OP_NORM:
+    case TV_OP_RMS_NORMALIZATION:
+    case TV_OP_LAYER_NORMALIZATION:
+    case TV_OP_REDUCE_MEAN:
+    case TV_OP_REDUCE_SUM:
+        return find_row_problem(w, n);
+    default:
+        return class == TV_CLASS_BINARY ? find_operand_problem(w, n) : NULL;
+    }
+}
+
+/* Values that only the host reads: second operands of products, which it packs. */
+static bool only_packed(const pccx_network *w, uint32_t value)
+{
+    uint32_t readers = 0;
+    for (size_t i = 0; i < w->graph->nodes.count; i++) {
+        const tv_graph_node *n = &w->graph->nodes.data[i];
+        for (unsigned k = 0; k < tv_graph_input_count(n); k++)
+            if (n->inputs[k] == value) {
+                if (n->op != TV_OP_MATMUL || k != 1)
+                    return false;
+                readers++;
+            }
+    }
+    for (size_t i = 0; i < w->graph->outputs.count; i++)
+        if (w->graph->outputs.data[i].value == value)
+            return false;
+    return readers > 0;
+}
+
+tv_status pccx_net_plan(pccx_network *w, const tv_diag_sink *sink)
+{
+    find_layouts(w);
+    find_sizes(w);
+    for (uint32_t i = 0; i < w->graph->nodes.count; i++) {
+        const tv_graph_node *n = pccx_net_graph_node(w, i);
+        bool packed = tv_graph_op_infos[n->op].class == TV_CLASS_MOVE && w->values[n->output].on_machine &&
+                      only_packed(w, n->output);
+        const char *problem = packed ? "need of it: the host packs its result" : find_problem(w, i);
+        w->nodes[i].problem = problem;
+        if (packed) {
+            w->values[n->output].on_machine = false;
+            w->values[n->output].on_host = true;
+        } else if (problem && !w->l.allow_host_ops) {
+            return tv_backend_reject(w->graph, n, "pccx", problem, sink);
+        }
+    }
+    return TV_OK;
+}
+
+/* ---- Residency ---- */
+
+typedef struct lives {
+    tv_buffer_life *buffers;
+    uint32_t *values, count;
+} lives;
+
+static bool wants_residency(const pccx_network *w, uint32_t value)
+{
+    const pccx_net_value *v = &w->values[value];
+    return v->on_machine && tv_graph_value_at(w->graph, value)->source == TV_VALUE_COMPUTED &&
+           pccx_net_words(v) <= w->l2_words / 3;
+}
+
+static void free_lives(lives *t)
+{
+    free(t->buffers);
+    free(t->values);
+}
+
+/* Ends of what is resident while each node is executed. */
+static void find_ends(pccx_network *w, const lives *t)
+{
+    for (uint32_t i = 0; i < w->graph->nodes.count; i++)
+        w->resident_ends[i] = w->base;
+    for (uint32_t b = 0; b < t->count; b++)
+        for (uint32_t i = t->buffers[b].first; i <= t->buffers[b].last && i < w->graph->nodes.count; i++) {
+            uint32_t end = w->base + (uint32_t)(t->buffers[b].offset + t->buffers[b].bytes);
+            w->resident_ends[i] = end > w->resident_ends[i] ? end : w->resident_ends[i];
+        }
+}
+
+/* Packs the values of the list. While the fullest node has too little scratch space, its largest value is dropped. */
+static tv_status fit_values(pccx_network *w, lives *t, const tv_diag_sink *sink)
+{
+    for (;;) {
+        if (tv_buffers_allocate(t->buffers, t->count, 1) == UINT64_MAX)
+            return tv_fail_memory(sink);
+        uint32_t fullest = 0, max = t->count;
+        find_ends(w, t);
+        for (uint32_t i = 0; i < w->graph->nodes.count; i++)
+            fullest = w->resident_ends[i] > w->resident_ends[fullest] ? i : fullest;
+        if (!w->graph->nodes.count || w->resident_ends[fullest] <= w->base + (w->l2_words - w->base) / 2)
+            return TV_OK;
+        for (uint32_t b = 0; b < t->count; b++)
+            if (t->buffers[b].first <= fullest && t->buffers[b].last >= fullest &&
+                (max == t->count || t->buffers[b].bytes > t->buffers[max].bytes))
+                max = b;
+        t->count--;
+        t->buffers[max] = t->buffers[t->count];
+        t->values[max] = t->values[t->count];
+    }
+}
+
+tv_status pccx_net_allocate(pccx_network *w, const tv_diag_sink *sink)
+{
+    size_t count = w->graph->values.count + 1;
+    lives t = {.buffers = malloc(count * sizeof *t.buffers), .values = malloc(count * sizeof *t.values)};
+    if (!t.buffers || !t.values) {
+        free_lives(&t);
+        return tv_fail_memory(sink);
+    }
+    for (uint32_t i = 0; i < w->graph->values.count; i++)
+        if (wants_residency(w, i)) {
+            t.values[t.count] = i;
+            t.buffers[t.count++] = (tv_buffer_life){.bytes = pccx_net_words(&w->values[i]),
+                                                    .first = tv_graph_value_at(w->graph, i)->producer,
+                                                    .last = w->last_uses[i]};
+        }
+    tv_status status = fit_values(w, &t, sink);
+    for (uint32_t b = 0; b < t.count && status == TV_OK; b++)
+        w->values[t.values[b]].l2 = w->base + (uint32_t)t.buffers[b].offset;
+    free_lives(&t);
+    return status;
+}

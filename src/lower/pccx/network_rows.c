@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lowers operators along the rows of networks: softmax, norms, reductions. The SFU processes row by row. */
+#include "lower/pccx/network_state.h"
+
+/* Rows that a tile holds with `buffers` of them in scratch space. */
+static uint32_t rows_of_tile(const pccx_network *w, uint32_t node, uint32_t rows, uint64_t words)
+{
+    uint32_t half = pccx_net_scratch_size(w, node, true);
+    uint64_t count = half / words;
+    return count > rows ? rows : count ? (uint32_t)count : 1;
+}
+
+/* ---- Softmax ---- */
+
+/* The maximum of a row is that of its product with the identity; the exponentials are divided by their sum, which is
+ * stored in the word before them. */
+static void softmax_row(pccx_network *w, const pccx_lower_matrix *identity, uint32_t columns, uint32_t out, uint32_t in,
+                        uint32_t exps)
+{
+    pccx_lowering *l = &w->l;
+    pccx_lower_stream(l, false, identity->addr, pccx_lower_plane_bytes(identity->rows, identity->columns));
+    pccx_lower_gemv(l, w->temporary, in, columns, columns, PCCX_LOWER_FINDEMAX);
+    pccx_lower_cvo(l, PCCX_CVO_EXP, exps + 1, in, columns, PCCX_LOWER_SUB_EMAX);
+    pccx_lower_cvo(l, PCCX_CVO_REDUCE_SUM, exps, exps + 1, columns, 0);
+    pccx_lower_cvo(l, PCCX_CVO_SCALE, out, exps, columns, PCCX_LOWER_RECIP_SCALE);
+}
+
+tv_status pccx_net_softmax(pccx_network *w, uint32_t node, const tv_diag_sink *sink)
+{
+    enum { BUFFERS = 4 };
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    const pccx_net_value *v = pccx_net_value_at(w, n->output);
+    uint64_t spare = (uint64_t)BUFFERS * (v->words + 1);
+    uint32_t count = rows_of_tile(w, node, v->rows, 2 * (uint64_t)v->words + spare);
+    (void)sink;
+    for (uint32_t r = 0, tile = 0; r < v->rows; r += count) {
+        uint32_t rows = v->rows - r < count ? v->rows - r : count;
+        pccx_net_begin_tile(w, node, tile++, 2);
+        uint32_t exps = pccx_net_scratch(w, spare), in = pccx_net_fetch(w, n->inputs[0], r, rows),
+                 out = pccx_net_locate(w, n->output, r, rows);
+        for (uint32_t i = 0; i < rows; i++)
+            softmax_row(w, &w->nodes[node].matrix, v->columns, out + i * v->words, in + i * v->words,
+                        exps + i % BUFFERS * (v->words + 1));
+        pccx_net_put(w, n->output, r, rows, out);
+    }
+    return TV_OK;
+}
+
+/* ---- Norms ---- */
+
+/* to = x - mean of a row */
+static void center_row(pccx_network *w, const pccx_net_value *v, uint32_t to, uint32_t x)
+{
+    uint32_t sum = w->temporary, minus = pccx_net_scalar(w, -1 / (float)v->columns);
+    pccx_lower_cvo(&w->l, PCCX_CVO_REDUCE_SUM, sum, x, v->columns, 0);
+    pccx_lower_scale(&w->l, sum, sum, minus, 1, 0);
+    pccx_net_move(w, to, x, v->words);
+    pccx_lower_scale(&w->l, to, w->l.plan.ones, sum, v->columns, PCCX_LOWER_ACCM);
+}
+
+/* to = x / sqrt(mean of squares + epsilon), where the row is at `vector` in host memory, too. */
+static void normalize_row(pccx_network *w, uint32_t node, const pccx_net_value *v, uint32_t to, uint32_t x,
+                          uint64_t vector)
+{
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    uint32_t padded = v->words * PCCX_LOWER_LANES, squares = w->temporary, root = squares + PCCX_LOWER_BLOCK,
+             sum = squares + PCCX_LOWER_BLOCK - 1;
+    pccx_net_move(w, sum, pccx_net_scalar(w, (float)v->columns * n->attrs.epsilon), 1);
+    pccx_lower_multiply(&w->l, squares, x, vector, w->l.map.identity, padded, true, false);
+    pccx_lower_cvo(&w->l, PCCX_CVO_REDUCE_SUM, sum, squares, padded < PCCX_LOWER_BLOCK ? padded : PCCX_LOWER_BLOCK,
+                   PCCX_LOWER_ACCM);
+    pccx_lower_cvo(&w->l, PCCX_CVO_SQRT, root, sum, 1, 0);
+    pccx_net_move(w, root + 1, x, v->words);
+    pccx_lower_cvo(&w->l, PCCX_CVO_SCALE, to, root, v->columns, PCCX_LOWER_RECIP_SCALE);
+    for (uint32_t i = 0; i < padded; i += PCCX_NET_PIECE) /* gains times the root of the length */
+        pccx_lower_multiply_precisely(&w->l, to + i / PCCX_LOWER_LANES, to + i / PCCX_LOWER_LANES,
+                                      w->nodes[node].operands[1] + 2 * (uint64_t)i,
+                                      padded - i < PCCX_NET_PIECE ? padded - i : PCCX_NET_PIECE);
+}
+
+tv_status pccx_net_norm(pccx_network *w, uint32_t node, const tv_diag_sink *sink)
+{
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    pccx_net_value *v = pccx_net_value_at(w, n->output);
+    uint32_t count = rows_of_tile(w, node, v->rows, 2 * (uint64_t)v->words), x = n->inputs[0];
+    uint64_t vectors = pccx_net_value_at(w, x)->home;
+    bool center = n->attrs.subtract_mean || n->op == TV_OP_LAYER_NORMALIZATION;
+    for (uint32_t r = 0, tile = 0; r < v->rows && center; r += count) {
+        uint32_t rows = v->rows - r < count ? v->rows - r : count;
+        pccx_net_begin_tile(w, node, tile++, 2);
+        uint32_t in = pccx_net_fetch(w, x, r, rows), out = pccx_net_locate(w, n->output, r, rows);
+        for (uint32_t i = 0; i < rows; i++)
+            center_row(w, v, out + i * v->words, in + i * v->words);
+        pccx_net_put(w, n->output, r, rows, out);
+        vectors = v->home;
+        x = r + rows == v->rows ? n->output : x;
+    }
+    w->l.host_ops[PCCX_LOWER_HANDOVER].count++;
+    w->l.host_ops[PCCX_LOWER_HANDOVER].elements += (uint64_t)v->rows * v->columns;
+    TV_TRY(pccx_net_hand_over(w, x, sink));
+    v->stored = v->l2 == PCCX_LOWER_NO_BUFFER;
+    for (uint32_t r = 0, tile = 0; r < v->rows; r += count) {
+        uint32_t rows = v->rows - r < count ? v->rows - r : count;
+        pccx_net_begin_tile(w, node, tile++, 2);
+        uint32_t in = pccx_net_fetch(w, x, r, rows), out = pccx_net_locate(w, n->output, r, rows);
+        for (uint32_t i = 0; i < rows; i++)
+            normalize_row(w, node, v, out + i * v->words, in + i * v->words,
+                          vectors + (uint64_t)(r + i) * v->words * PCCX_LOWER_WORD_BYTES);
+        if (w->nodes[node].bias)
+            pccx_net_add_row(w, out, w->nodes[node].bias, rows, v->columns, false, true);
+        pccx_net_put(w, n->output, r, rows, out);
+    }
+    return TV_OK;
+}
+
+/* ---- Reductions ---- */
+
+tv_status pccx_net_reduce(pccx_network *w, uint32_t node, const tv_diag_sink *sink)
+{
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    const pccx_net_value *in = pccx_net_value_at(w, n->inputs[0]);
+    uint32_t count = rows_of_tile(w, node, in->rows, in->words + 1);
+    (void)sink;
+    for (uint32_t r = 0, tile = 0; r < in->rows; r += count) {
+        uint32_t rows = in->rows - r < count ? in->rows - r : count;
+        pccx_net_begin_tile(w, node, tile++, 2);
+        uint32_t x = pccx_net_fetch(w, n->inputs[0], r, rows), out = pccx_net_locate(w, n->output, r, rows);
+        for (uint32_t i = 0; i < rows; i++)
+            pccx_lower_cvo(&w->l, PCCX_CVO_REDUCE_SUM, out + i, x + i * in->words, in->columns, 0);
+        if (n->op == TV_OP_REDUCE_MEAN)
+            pccx_lower_scale(&w->l, out, out, pccx_net_scalar(w, 1 / (float)in->columns), rows * PCCX_LOWER_LANES, 0);
+        pccx_net_put(w, n->output, r, rows, out);
+    }
+    return TV_OK;
+}

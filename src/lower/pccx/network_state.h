@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Internals of the lowering of networks that are no language models. It adds tensors to what state.h has, whose
+ * instructions, functions of rows and packed matrices it uses.
+ *
+ * A value on the machine is a matrix of BF16 with rows of whole L2 words: rows are all axes but the last; of spatial
+ * values, x[n][c][...], they are pixels, and columns are channels. Lanes past the columns have any finite number. A
+ * value is resident in L2 from its producer to its last reader, or it is in host memory, and tiles of its rows pass
+ * through the scratch space: L2 that no resident value uses while a node is executed. */
+#ifndef TV_LOWER_PCCX_NETWORK_STATE_H
+#define TV_LOWER_PCCX_NETWORK_STATE_H
+
+#include "graph/network.h"
+#include "lower/pccx/state.h"
+
+enum {
+    PCCX_NET_ONES = 16384,      /* elements of the ones in L2 */
+    PCCX_NET_PIECE = 4096,      /* elements of a work buffer */
+    PCCX_NET_SCALARS_MAX = 512, /* constant words besides the common ones */
+    PCCX_NET_PLAN_MAX = 160,    /* characters of an explanation */
+    PCCX_NET_ZEROS = 4096,      /* elements of the zeros in L2 */
+};
+
+typedef struct pccx_net_value {
+    bool on_machine; /* computed, and real numbers; others are tensors of the host */
+    bool on_host;    /* only the host reads it */
+    bool spatial;
+    bool kept;              /* stored in host memory after its node */
+    bool stored;            /* in this run */
+    uint32_t rows, columns; /* as a matrix */
+    uint32_t words;         /* L2 words of a row */
+    uint32_t l2;            /* address of the resident value, or PCCX_LOWER_NO_BUFFER */
+    uint64_t home;          /* address in host memory */
+    tv_tensor tensor;       /* of the host; binary32 for values of the machine */
+    bool owned;             /* `tensor` is released with the state */
+    bool read;              /* `tensor` has the value of this run */
+} pccx_net_value;
+
+/* How an operand of an elementwise operator is repeated. */
+typedef enum pccx_net_operand_kind {
+    PCCX_NET_FULL,    /* as large as the output */
+    PCCX_NET_ROW,     /* the same row for all rows */
+    PCCX_NET_PER_ROW, /* computed: one element for each row */
+    PCCX_NET_SCALAR,  /* a constant */
+    PCCX_NET_OTHER
+} pccx_net_operand_kind;
+
+/* Windows over x[n][c][h][w]; networks of one spatial axis have h = 1. */
+typedef struct pccx_net_window {
+    uint32_t images, channels, in[2], out[2], kernel[2], stride[2], dilation[2], pad[2];
+} pccx_net_window;
+
+typedef struct pccx_net_node {
+    const char *problem; /* what the machine lacks: the host computes it */
+    bool is_move;        /* moves L2 words by `map` */
+    uint32_t *map;       /* of each word of the output, the word of an input, counted over all inputs; MAP_ZERO */
+    pccx_lower_matrix matrix;
+    uint32_t k;    /* columns of the matrix that are multiplied */
+    uint32_t sets; /* CONV: products of separate channels, with a matrix for each tap and set */
+    pccx_net_window window;
+    uint64_t bias;        /* address of a row, 0: none */
+    uint64_t operands[3]; /* addresses of constants, as rows of BF16 */
+    char plan[PCCX_NET_PLAN_MAX];
+} pccx_net_node;
+
+#define PCCX_NET_ZERO UINT32_MAX /* of a map: a word of zeros */
+
+typedef struct pccx_network {
+    pccx_lowering l;
+    const tv_graph *graph;
+    pccx_net_value *values;
+    pccx_net_node *nodes;
+    uint32_t *last_uses;
+    uint32_t *resident_ends; /* of each node: first word of its scratch space */
+    uint32_t base;           /* first word after the constants in L2 */
+    uint32_t l2_words;
+    uint32_t zeros, temporary; /* addresses in L2: of zeros, of two pieces */
+    uint64_t units[2];         /* in host memory: rows whose first element is 1, or -1, of the widest value */
+    uint64_t identity;         /* of the softmax: rows of identity_size columns */
+    uint32_t identity_size, widest;
+    uint32_t scratch_first, scratch_next, scratch_end; /* of the tile */
+    float scalars[PCCX_NET_SCALARS_MAX];
+    uint32_t scalar_count, scalars_at;
+    uint64_t scalars_home;
+    uint32_t tile_k, tile_n, min_rows, k_max; /* of GEMM */
+    double stream_rate, copy_rate;            /* bytes a cycle */
+    uint32_t copy_setup, gemm_setup;
+    bool explain;
+    tv_layer *layers;
+    size_t layer_count;
+    tv_stats before; /* of the machine, at the end of the previous layer */
+    uint64_t tiles;  /* of the current node */
+} pccx_network;
+
+typedef tv_status pccx_net_emitter(pccx_network *w, uint32_t node, const tv_diag_sink *sink);
+
+/* ---- network_plan.c ---- */
+
+/* Chooses layouts and how each node is computed; finds nodes that the machine cannot execute (TV_ERR_INPUT). */
+tv_status pccx_net_plan(pccx_network *w, const tv_diag_sink *sink);
+
+/* Allocates L2 and host memory for values. */
+tv_status pccx_net_allocate(pccx_network *w, const tv_diag_sink *sink);
+
+static inline pccx_net_value *pccx_net_value_at(const pccx_network *w, uint32_t v) { return &w->values[v]; }
+static inline const tv_graph_node *pccx_net_graph_node(const pccx_network *w, uint32_t node)
+{
+    return tv_graph_node_at(w->graph, node);
+}
+static inline uint64_t pccx_net_words(const pccx_net_value *v) { return (uint64_t)v->rows * v->words; }
+static inline bool pccx_net_is_constant(const pccx_network *w, uint32_t v)
+{
+    return tv_graph_value_at(w->graph, v)->source == TV_VALUE_CONSTANT;
+}
+
+/* ---- network_values.c ---- */
+
+pccx_net_operand_kind pccx_net_operand_of(const pccx_network *w, const tv_graph_node *n, unsigned input);
+
+/* The index of element (row, column) of a value in its tensor. */
+uint64_t pccx_net_index(const pccx_network *w, uint32_t value, uint32_t row, uint32_t column);
+
+/* Starts a tile: the scratch space of tile t is one of two halves, so that the next tile can be loaded meanwhile. */
+void pccx_net_begin_tile(pccx_network *w, uint32_t node, uint32_t tile, uint32_t tiles);
+uint32_t pccx_net_scratch(pccx_network *w, uint64_t words); /* address */
+
+/* L2 words of scratch space of a node; with `tiles` of one of its halves. */
+uint32_t pccx_net_scratch_size(const pccx_network *w, uint32_t node, bool tiles);
+
+/* Address in L2 of rows [row, row + rows) of a value, loaded if it is not resident. */
+uint32_t pccx_net_fetch(pccx_network *w, uint32_t value, uint32_t row, uint32_t rows);
+
+/* Address in L2 for these rows of an output; pccx_net_put then stores them if the value is not resident. */
+uint32_t pccx_net_locate(pccx_network *w, uint32_t value, uint32_t row, uint32_t rows);
+void pccx_net_put(pccx_network *w, uint32_t value, uint32_t row, uint32_t rows, uint32_t addr);
+
+/* Copies of any length: from words of a value to L2, and back. */
+void pccx_net_read_words(pccx_network *w, uint32_t to, uint32_t value, uint64_t word, uint64_t words);
+void pccx_net_write_words(pccx_network *w, uint32_t value, uint64_t word, uint32_t from, uint64_t words);
+void pccx_net_load(pccx_network *w, uint32_t to, uint64_t from, uint64_t words);
+void pccx_net_move(pccx_network *w, uint32_t to, uint32_t from, uint64_t words);
+
+/* Address of a constant word in L2. */
+uint32_t pccx_net_scalar(pccx_network *w, float value);
+
+/* Makes a value of this run readable as the tensor of the host: ends the program if necessary. NULL tensors with
+ * timing. */
+tv_status pccx_net_to_host(pccx_network *w, uint32_t value, const tv_diag_sink *sink);
+
+/* The tensor of a value: of the host or of a constant; NULL: a constant without one. */
+const tv_tensor *pccx_net_tensor(const pccx_network *w, uint32_t value);
+
+/* The inverse: the next program begins with the tensor in host memory, or in L2. */
+tv_status pccx_net_from_host(pccx_network *w, uint32_t value, const tv_diag_sink *sink);
+
+/* The value is in host memory at its home from the next program on; ends the current one. */
+tv_status pccx_net_hand_over(pccx_network *w, uint32_t value, const tv_diag_sink *sink);
+
+/* Index of the host's work of this name, for pccx_lower_end_program. */
+unsigned pccx_net_host_op(pccx_network *w, const char *name);
+void pccx_net_count_host(pccx_network *w, const char *name, uint64_t elements);
+
+/* ---- network_upload.c ---- */
+
+tv_status pccx_net_upload(pccx_network *w, const tv_llm_progress *progress, const tv_diag_sink *sink);
+
+/* ---- network_emit.c ---- */
+
+/* out[m][n1 - n0] (+)= in[m][k] * matrix^T, for rows [n0, n1) of matrix `which` of a stack and its columns
+ * [from, from + k). */
+typedef struct pccx_net_product {
+    const pccx_lower_matrix *matrix;
+    uint32_t which, n0, n1, from, k, m;
+} pccx_net_product;
+void pccx_net_multiply(pccx_network *w, const pccx_net_product *p, uint32_t out, uint32_t in, bool accm);
+
+/* out[rows][columns] (+)= the row at host address `row`, times 1, or -1 with `negative`. */
+void pccx_net_add_row(pccx_network *w, uint32_t out, uint64_t row, uint32_t rows, uint32_t columns, bool negative,
+                      bool accm);
+
+/* ---- Operators ---- */
+
+pccx_net_emitter pccx_net_linear, pccx_net_matmul;                 /* network_products.c */
+pccx_net_emitter pccx_net_conv;                                    /* network_windows.c */
+pccx_net_emitter pccx_net_max_pool, pccx_net_average_pool;         /* network_windows.c */
+pccx_net_emitter pccx_net_binary, pccx_net_unary, pccx_net_moves;  /* network_elements.c */
+pccx_net_emitter pccx_net_softmax, pccx_net_norm, pccx_net_reduce; /* network_rows.c */
+
+/* Window of a node with one or two spatial axes; false: it has more. */
+bool pccx_net_window_of(const pccx_network *w, const tv_graph_node *n, pccx_net_window *out);
+
+/* ---- network_elements.c ---- */
+
+/* out[length] = activation(in) of a node; they may be the same. */
+void pccx_net_activate(pccx_network *w, const tv_graph_attrs *a, uint32_t out, uint32_t in, uint32_t length);
+
+/* x[words] becomes the larger one of x and y, or with `smaller` the smaller one. */
+void pccx_net_max(pccx_network *w, uint32_t x, uint32_t y, uint32_t words, bool smaller);
+
+/* ---- network_nodes.c ---- */
+
+/* The operators that the lowering has: NULL for the others, and for those that only move elements. */
+extern pccx_net_emitter *const pccx_net_emitters[TV_OPS];
+
+/* A node that the host computes. */
+pccx_net_emitter pccx_net_host_node;
+
+#endif

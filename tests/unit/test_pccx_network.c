@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Networks on pccx: each operator, and small networks, against the host in binary32. */
+#include <math.h>
+
+#include "graph/network.h"
+#include "graph/passes.h"
+#include "trivet/config.h"
+#include "unit.h"
+
+extern const tv_network_backend tv_network_pccx;
+
+typedef struct maker {
+    tv_graph_builder b;
+    unit_rng rng;
+    uint32_t x, y; /* inputs; y has the shape of x */
+} maker;
+
+static float next_number(unit_rng *rng) { return (float)unit_below(rng, 2001) / 1000 - 1; }
+
+static uint32_t constant(maker *m, uint32_t rank, const int64_t *dims, float scale, float offset)
+{
+    tv_tensor t;
+    assert_int_equal(tv_tensor_init(&t, TV_ELEMENT_F32, rank, dims, NULL), TV_OK);
+    for (uint64_t i = 0; i < tv_tensor_count(&t); i++)
+        ((float *)t.data)[i] = offset + scale * next_number(&m->rng);
+    uint32_t value = tv_graph_tensor(&m->b, "c", &t, false);
+    tv_tensor_fini(&t);
+    return value;
+}
+
+static uint32_t scalar(maker *m, float value)
+{
+    tv_tensor t = {.element = TV_ELEMENT_F32, .data = &value};
+    return tv_graph_tensor(&m->b, "s", &t, false);
+}
+
+static uint32_t op1(maker *m, tv_graph_op op, uint32_t x) { return tv_graph_add1(&m->b, op, "v", x); }
+static uint32_t op2(maker *m, tv_graph_op op, uint32_t a, uint32_t b) { return tv_graph_add2(&m->b, op, "v", a, b); }
+
+static uint32_t linear(maker *m, uint32_t x, int64_t rows, int64_t columns, tv_activation activation, uint32_t residual)
+{
+    uint32_t w = constant(m, 2, (int64_t[]){rows, columns}, 1 / sqrtf((float)columns), 0);
+    uint32_t bias = constant(m, 1, &rows, 0.2F, 0);
+    return tv_graph_add(&m->b, TV_OP_LINEAR, "v", (uint32_t[]){x, w, bias, residual}, residual == TV_NO_VALUE ? 3 : 4,
+                        &(tv_graph_attrs){.activation = activation, .alpha = 0, .beta = 0.5F});
+}
+
+/* {kernel, stride, pad, dilation} of both axes */
+typedef struct window {
+    int64_t kernel, stride, pad, dilation;
+} window;
+
+static tv_graph_lists lists_of(window g)
+{
+    return (tv_graph_lists){.kernel = {g.kernel, g.kernel},
+                            .stride = {g.stride, g.stride},
+                            .dilation = {g.dilation, g.dilation},
+                            .pad_begin = {g.pad, g.pad},
+                            .pad_end = {g.pad, g.pad}};
+}
+
+static uint32_t conv(maker *m, uint32_t x, int64_t out, int64_t in, uint32_t groups, window g, uint32_t residual,
+                     tv_activation activation)
+{
+    tv_graph_lists lists = lists_of(g);
+    int64_t per_group = in / groups;
+    float scale = 1.7F / sqrtf((float)(per_group * g.kernel * g.kernel));
+    uint32_t w = constant(m, 4, (int64_t[]){out, per_group, g.kernel, g.kernel}, scale, 0);
+    uint32_t bias = constant(m, 1, &out, 0.2F, 0);
+    return tv_graph_add(
+        &m->b, TV_OP_CONV, "v", (uint32_t[]){x, w, bias, residual}, residual == TV_NO_VALUE ? 3 : 4,
+        &(tv_graph_attrs){.lists = &lists, .groups = groups, .activation = activation, .alpha = 0, .beta = 0.5F});
+}
+
+static uint32_t pool(maker *m, tv_graph_op op, uint32_t x, window g)
+{
+    tv_graph_lists lists = lists_of(g);
+    return tv_graph_add(&m->b, op, "v", &x, 1, &(tv_graph_attrs){.lists = &lists});
+}
+
+static uint32_t reshape(maker *m, uint32_t x, tv_graph_shape shape)
+{
+    return tv_graph_add(&m->b, TV_OP_RESHAPE, "v", &x, 1, &(tv_graph_attrs){.shape = shape});
+}
+
+static uint32_t transpose(maker *m, uint32_t x, const uint32_t *perm, uint32_t rank)
+{
+    tv_graph_lists lists = {.perm = {0}};
+    memcpy(lists.perm, perm, rank * sizeof *perm);
+    return tv_graph_add(&m->b, TV_OP_TRANSPOSE, "v", &x, 1, &(tv_graph_attrs){.lists = &lists});
+}
+
+/* ---- Networks ---- */
+
+#define NO TV_ACTIVATION_NONE
+
+static uint32_t perceptron(maker *m)
+{
+    uint32_t h = linear(m, m->x, 40, 24, TV_ACTIVATION_RELU, TV_NO_VALUE);
+    return linear(m, linear(m, h, 40, 40, TV_ACTIVATION_TANH, h), 10, 40, NO, TV_NO_VALUE);
+}
+static uint32_t residual_linear(maker *m) { return linear(m, m->x, 24, 24, NO, m->y); }
+static uint32_t clipped_linear(maker *m) { return linear(m, m->x, 24, 24, TV_ACTIVATION_CLIP, TV_NO_VALUE); }
+static uint32_t convolution(maker *m)
+{
+    return conv(m, m->x, 12, 16, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU);
+}
+static uint32_t strided(maker *m) { return conv(m, m->x, 8, 16, 1, (window){3, 2, 1, 1}, TV_NO_VALUE, NO); }
+static uint32_t strided7(maker *m) { return conv(m, m->x, 8, 16, 1, (window){7, 2, 3, 1}, TV_NO_VALUE, NO); }
+static uint32_t strided1(maker *m) { return conv(m, m->x, 8, 16, 1, (window){1, 2, 0, 1}, TV_NO_VALUE, NO); }
+static uint32_t patches(maker *m) { return conv(m, m->x, 8, 16, 1, (window){4, 4, 0, 1}, TV_NO_VALUE, NO); }
+static uint32_t dilated(maker *m) { return conv(m, m->x, 8, 16, 1, (window){3, 1, 2, 2}, TV_NO_VALUE, NO); }
+static uint32_t unpadded(maker *m) { return conv(m, m->x, 5, 16, 1, (window){3, 1, 0, 1}, TV_NO_VALUE, NO); }
+static uint32_t depthwise(maker *m)
+{
+    return conv(m, m->x, 16, 16, 16, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_CLIP);
+}
+static uint32_t depthwise_strided(maker *m) { return conv(m, m->x, 16, 16, 16, (window){3, 2, 1, 1}, TV_NO_VALUE, NO); }
+static uint32_t grouped(maker *m) { return conv(m, m->x, 32, 16, 2, (window){3, 1, 1, 1}, TV_NO_VALUE, NO); }
+static uint32_t residual_conv(maker *m)
+{
+    uint32_t y = conv(m, m->x, 16, 16, 1, (window){3, 1, 1, 1}, m->y, TV_ACTIVATION_RELU);
+    return conv(m, y, 16, 16, 1, (window){1, 1, 0, 1}, y, TV_ACTIVATION_RELU);
+}
+static uint32_t max_pool(maker *m) { return pool(m, TV_OP_MAX_POOL, m->x, (window){3, 2, 1, 1}); }
+static uint32_t mean_pool(maker *m) { return pool(m, TV_OP_AVERAGE_POOL, m->x, (window){2, 2, 0, 1}); }
+static uint32_t lenet(maker *m)
+{
+    uint32_t y = conv(m, m->x, 20, 16, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU);
+    y = pool(m, TV_OP_MAX_POOL, y, (window){2, 2, 0, 1});
+    y = conv(m, y, 24, 20, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU);
+    y = tv_graph_add(
+        &m->b, TV_OP_AVERAGE_POOL, "v", &y, 1,
+        &(tv_graph_attrs){.lists = &(tv_graph_lists){.kernel = {5, 4}, .stride = {1, 1}, .dilation = {1, 1}}});
+    return linear(m, reshape(m, y, (tv_graph_shape){2, {2, 24}}), 10, 24, NO, TV_NO_VALUE);
+}
+static uint32_t sum(maker *m) { return op2(m, TV_OP_ADD, m->x, m->y); }
+static uint32_t difference(maker *m) { return op2(m, TV_OP_SUB, m->x, m->y); }
+static uint32_t product(maker *m) { return op2(m, TV_OP_MUL, m->x, m->y); }
+static uint32_t maximum(maker *m) { return op2(m, TV_OP_MAX, m->x, m->y); }
+static uint32_t minimum(maker *m) { return op2(m, TV_OP_MIN, m->x, m->y); }
+static uint32_t quotient(maker *m)
+{
+    return op2(m, TV_OP_DIV, m->x, op2(m, TV_OP_ADD, op1(m, TV_OP_EXP, m->y), scalar(m, 0.5F)));
+}
+static uint32_t row_operands(maker *m)
+{
+    uint32_t v = op2(m, TV_OP_MUL, m->x, constant(m, 1, (int64_t[]){24}, 0.5F, 1));
+    v = op2(m, TV_OP_SUB, v, constant(m, 1, (int64_t[]){24}, 0.5F, 1));
+    return op2(m, TV_OP_DIV, v, constant(m, 1, (int64_t[]){24}, 0.5F, 1));
+}
+static uint32_t channel_operands(maker *m)
+{
+    uint32_t v = op2(m, TV_OP_MUL, pool(m, TV_OP_AVERAGE_POOL, m->x, (window){1, 1, 0, 1}),
+                     constant(m, 3, (int64_t[]){16, 1, 1}, 0.5F, 1));
+    return op2(m, TV_OP_ADD, constant(m, 3, (int64_t[]){16, 1, 1}, 0.5F, 1), v);
+}
+static uint32_t functions(maker *m)
+{
+    uint32_t v = op1(m, TV_OP_GELU, m->x);
+    v = op2(m, TV_OP_ADD, v, op1(m, TV_OP_SIGMOID, m->x));
+    v = op2(m, TV_OP_ADD, v, op1(m, TV_OP_ABS, m->x));
+    v = op2(m, TV_OP_ADD, v, op1(m, TV_OP_SWISH, m->y));
+    v = op2(m, TV_OP_SUB, v, op1(m, TV_OP_NEG, m->y));
+    return op2(m, TV_OP_SUB, v, op1(m, TV_OP_HARD_SWISH, m->x));
+}
+static uint32_t softmax(maker *m) { return op1(m, TV_OP_SOFTMAX, op2(m, TV_OP_MUL, m->x, scalar(m, 4))); }
+static uint32_t means(maker *m) { return op2(m, TV_OP_SUB, m->x, op1(m, TV_OP_REDUCE_MEAN, m->x)); }
+static uint32_t layer_norm(maker *m)
+{
+    uint32_t gain = constant(m, 1, (int64_t[]){24}, 0.5F, 1), bias = constant(m, 1, (int64_t[]){24}, 0.5F, 0);
+    return tv_graph_add(&m->b, TV_OP_NORM, "v", (uint32_t[]){op2(m, TV_OP_ADD, m->x, scalar(m, 0.5F)), gain, bias}, 3,
+                        &(tv_graph_attrs){.groups = 1, .subtract_mean = true, .epsilon = 1e-5F});
+}
+static uint32_t attention(maker *m)
+{
+    const uint32_t heads[] = {0, 2, 1, 3}, last[] = {0, 1, 3, 2};
+    tv_graph_shape split = {4, {1, 11, 3, 8}};
+    uint32_t q = transpose(m, reshape(m, linear(m, m->x, 24, 24, NO, TV_NO_VALUE), split), heads, 4),
+             k = transpose(m, reshape(m, linear(m, m->x, 24, 24, NO, TV_NO_VALUE), split), heads, 4),
+             v = transpose(m, reshape(m, linear(m, m->y, 24, 24, NO, TV_NO_VALUE), split), heads, 4),
+             scores = op2(m, TV_OP_MATMUL, q, transpose(m, k, last, 4));
+    uint32_t y = op2(m, TV_OP_MATMUL, op1(m, TV_OP_SOFTMAX, scores), v);
+    return linear(m, reshape(m, transpose(m, y, heads, 4), (tv_graph_shape){2, {11, 24}}), 24, 24, NO, TV_NO_VALUE);
+}
+static uint32_t concatenation(maker *m)
+{
+    tv_graph_attrs attrs = {.axis_from_end = 2};
+    uint32_t y = tv_graph_add(&m->b, TV_OP_CONCAT, "v", (uint32_t[]){m->x, m->y}, 2, &attrs);
+    return conv(m, y, 8, 32, 1, (window){1, 1, 0, 1}, TV_NO_VALUE, NO);
+}
+
+typedef struct network {
+    const char *name;
+    uint32_t (*make)(maker *m);
+    tv_graph_shape shape;
+    bool two_inputs;
+} network;
+
+#define ROWS                                                                                                           \
+    {                                                                                                                  \
+        2, { 11, 24 }                                                                                                  \
+    }
+#define IMAGES                                                                                                         \
+    {                                                                                                                  \
+        4, { 2, 16, 10, 8 }                                                                                            \
+    }
+static const network networks[] = {
+    {"perceptron", perceptron, ROWS, false},
+    {"linear with residual", residual_linear, ROWS, true},
+    {"linear with clip", clipped_linear, ROWS, false},
+    {"convolution", convolution, IMAGES, false},
+    {"stride 2", strided, IMAGES, false},
+    {"kernel 7, stride 2", strided7, IMAGES, false},
+    {"kernel 1, stride 2", strided1, IMAGES, false},
+    {"kernel 4, stride 4", patches, {4, {2, 16, 8, 8}}, false},
+    {"dilation", dilated, IMAGES, false},
+    {"no padding", unpadded, IMAGES, false},
+    {"depthwise", depthwise, IMAGES, false},
+    {"depthwise, stride 2", depthwise_strided, IMAGES, false},
+    {"groups", grouped, IMAGES, false},
+    {"residual convolutions", residual_conv, IMAGES, true},
+    {"max pool", max_pool, IMAGES, false},
+    {"mean pool", mean_pool, IMAGES, false},
+    {"convolutional network", lenet, IMAGES, false},
+    {"sum", sum, ROWS, true},
+    {"difference", difference, ROWS, true},
+    {"product", product, ROWS, true},
+    {"maximum", maximum, ROWS, true},
+    {"minimum", minimum, ROWS, true},
+    {"quotient", quotient, ROWS, true},
+    {"operands of a row", row_operands, ROWS, false},
+    {"operands of channels", channel_operands, IMAGES, false},
+    {"functions", functions, ROWS, true},
+    {"softmax", softmax, ROWS, false},
+    {"means of rows", means, ROWS, false},
+    {"layer norm", layer_norm, ROWS, false},
+    {"attention", attention, ROWS, true},
+    {"concatenated channels", concatenation, IMAGES, true},
+};
+
+static tv_graph *make_graph(const network *n)
+{
+    maker m = {.rng = {7}};
+    tv_graph *graph;
+    tv_graph_begin(&m.b, 0, 0, NULL);
+    m.b.block = TV_BLOCK_NONE;
+    m.x = tv_graph_input(&m.b, "x", TV_ELEMENT_F32, &n->shape);
+    if (n->two_inputs)
+        m.y = tv_graph_input(&m.b, "y", TV_ELEMENT_F32, &n->shape);
+    tv_graph_add_output(&m.b, "out", n->make(&m));
+    assert_int_equal(tv_graph_finish(&m.b, TV_NO_VALUE, &graph), TV_OK);
+    return graph;
+}
+
+static void print_diagnostic(void *user, const tv_diag *d)
+{
+    (void)user;
+    print_message("%s\n", d->message);
+}
+
+static tv_config *pccx_config(const char *l2_words)
+{
+    tv_config *config;
+    assert_int_equal(tv_config_new("pccx", NULL, &config), TV_OK);
+    if (l2_words)
+        assert_int_equal(tv_config_set(config, "l2.words", l2_words, NULL), TV_OK);
+    return config;
+}
+
+/* Similarity of the first output with that of the host; and, if not NULL, the cycles. */
+static double compare(const network *n, unsigned bits, const char *l2_words, uint64_t *cycles)
+{
+    const tv_diag_sink sink = {print_diagnostic, NULL};
+    tv_graph *graph = make_graph(n);
+    tv_tensor x[2] = {{0}};
+    unit_rng rng = {3};
+    void *host, *state;
+    tv_config *config = pccx_config(l2_words);
+    for (size_t k = 0; k < graph->inputs.count; k++) {
+        tv_tensor type = tv_graph_tensor_of(graph, graph->inputs.data[k]);
+        assert_int_equal(tv_tensor_init(&x[k], type.element, type.rank, type.dims, NULL), TV_OK);
+        for (uint64_t i = 0; i < tv_tensor_count(&x[k]); i++)
+            ((float *)x[k].data)[i] = 2 * next_number(&rng);
+    }
+    const tv_tensor *inputs[2] = {&x[0], &x[1]};
+    tv_network_options options = {.config = config, .threads = 1, .mode = TV_MODE_FULL, .weight_bits = bits};
+    assert_int_equal(tv_network_host.create(graph, &(tv_network_options){0}, NULL, &host), TV_OK);
+    assert_int_equal(tv_network_host.run(host, inputs, NULL), TV_OK);
+    if (tv_network_pccx.create(graph, &options, &sink, &state) != TV_OK)
+        fail_msg("%s: not created", n->name);
+    if (tv_network_pccx.run(state, inputs, &sink) != TV_OK)
+        fail_msg("%s: not run", n->name);
+    const tv_tensor *a = tv_network_host.tensor(host, graph->outputs.data[0].value),
+                    *b = tv_network_pccx.tensor(state, graph->outputs.data[0].value);
+    assert_non_null(a);
+    assert_non_null(b);
+    double ab = 0, aa = 0, bb = 0;
+    for (uint64_t i = 0; i < tv_tensor_count(a); i++) {
+        ab += tv_tensor_real(a, i) * tv_tensor_real(b, i);
+        aa += tv_tensor_real(a, i) * tv_tensor_real(a, i);
+        bb += tv_tensor_real(b, i) * tv_tensor_real(b, i);
+    }
+    if (cycles)
+        *cycles = tv_machine_clock(tv_network_pccx.machine(state));
+    for (size_t k = 0; k < graph->inputs.count; k++)
+        tv_tensor_fini(&x[k]);
+    tv_network_host.destroy(host);
+    tv_network_pccx.destroy(state);
+    tv_config_free(config);
+    tv_graph_free(graph);
+    return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 0;
+}
+
+static void results_are_those_of_the_host(void **unused)
+{
+    bool good = true;
+    (void)unused;
+    for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) {
+        double eight = compare(&networks[i], 8, NULL, NULL), four = compare(&networks[i], 4, NULL, NULL);
+        if (!(eight >= 0.999) || !(four >= 0.98)) {
+            print_message("%s: similarity %.6f with 8 bits, %.6f with 4\n", networks[i].name, eight, four);
+            good = false;
+        }
+    }
+    assert_true(good);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results_are_those_of_the_host),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
