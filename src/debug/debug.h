@@ -199,8 +199,8 @@ bool tv_debug_update_break_map(tv_debug *d);
 uint64_t tv_debug_next_in_break_map(const tv_debug *d, uint64_t from, uint64_t to);
 bool tv_debug_has_watches(const tv_debug *d);
 
-/* The lowest cycle of a cycle breakpoint above `clock`; UINT64_MAX: none. */
-uint64_t tv_debug_next_break_cycle(const tv_debug *d, uint64_t clock);
+/* The lowest cycle of a cycle breakpoint from `from` on; UINT64_MAX: none. */
+uint64_t tv_debug_next_break_cycle(const tv_debug *d, uint64_t from);
 
 /* These return true and set *stop if a breakpoint stops the run here. `count`: update hit counts, honour `skip`. */
 bool tv_debug_hit_here(tv_debug *d, bool count, tv_debug_stop *stop);

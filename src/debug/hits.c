@@ -278,12 +278,12 @@ bool tv_debug_hit_here(tv_debug *d, bool count, tv_debug_stop *stop)
     return true;
 }
 
-uint64_t tv_debug_next_break_cycle(const tv_debug *d, uint64_t clock)
+uint64_t tv_debug_next_break_cycle(const tv_debug *d, uint64_t from)
 {
     uint64_t next = UINT64_MAX;
     for (unsigned i = 0; i < d->breaks.count; i++)
         if (d->breaks.data[i].info.kind == TV_BREAK_CYCLE && !d->breaks.data[i].info.disabled &&
-            d->breaks.data[i].info.value > clock)
+            d->breaks.data[i].info.value >= from)
             next = tv_min_u64(next, d->breaks.data[i].info.value);
     return next;
 }

@@ -45,8 +45,28 @@ static void end_slice(slice_timer *t)
 typedef struct run_params {
     uint64_t limit;  /* stop before this position */
     bool count_hits; /* update hit counts, honour `skip` */
+    uint64_t cycle;  /* the next breakpoint cycle, which no executed instruction has reached; UINT64_MAX: none */
     slice_timer slice;
 } run_params;
+
+/* The breakpoint cycle that the next instruction may reach first. CMDQ's clock takes time, so it is read only for
+ * breakpoints. */
+static uint64_t pending_cycle(tv_debug *d)
+{
+    bool any = d->options.mode != TV_MODE_FUNCTIONAL && tv_debug_next_break_cycle(d, 0) != UINT64_MAX;
+    return any ? tv_debug_next_break_cycle(d, tv_debug_clock(d)) : UINT64_MAX;
+}
+
+/* Executes one instruction, and passes the breakpoint cycles that it reaches. */
+static tv_status execute_one(tv_debug *d, run_params *run, const tv_diag_sink *sink, tv_stop_reason *why)
+{
+    for (;;) {
+        TV_TRY(tv_debug_advance(d, tv_debug_position(d) + 1, run->cycle, sink, why));
+        if (*why != TV_STOP_CYCLES)
+            return TV_OK;
+        run->cycle = tv_debug_next_break_cycle(d, run->cycle + 1);
+    }
+}
 
 /* Turns a fault or the end of the last program into a stop. Any other error is returned, also with *stopped true. */
 static tv_status check_run_end(tv_debug *d, tv_status status, tv_stop_reason why, tv_debug_stop *stop, bool *stopped)
@@ -70,20 +90,17 @@ static tv_status run_slice(tv_debug *d, run_params *run, const tv_diag_sink *sin
     uint64_t position = tv_debug_position(d), next = tv_machine_next_index(d->machine);
     bool watches = tv_debug_has_watches(d);
     uint64_t length = watches ? 1 : tv_min_u64(run->slice.length, run->limit - position);
-    uint64_t cycle = d->options.mode == TV_MODE_FUNCTIONAL ? UINT64_MAX : tv_debug_next_break_cycle(d, 0);
     tv_stop_reason why;
-    if (cycle != UINT64_MAX)
-        cycle = tv_debug_next_break_cycle(d, tv_debug_clock(d));
     if (!tv_debug_update_break_map(d))
         return tv_fail_memory(sink);
     uint64_t to = position + (tv_debug_next_in_break_map(d, next + 1, next + length) - next);
-    tv_status status = tv_debug_advance(d, to, cycle, sink, &why);
-    if (status == TV_OK && why == TV_STOP_CYCLES && tv_debug_hit_cycle(d, cycle, run->count_hits, stop)) {
+    tv_status status = tv_debug_advance(d, to, run->cycle, sink, &why);
+    if (status == TV_OK && why == TV_STOP_CYCLES && tv_debug_hit_cycle(d, run->cycle, run->count_hits, stop)) {
         *stopped = true;
         return TV_OK;
     }
     if (status == TV_OK && why == TV_STOP_CYCLES) /* the condition is false: execute the instruction */
-        status = tv_debug_advance(d, tv_debug_position(d) + 1, UINT64_MAX, sink, &why);
+        status = execute_one(d, run, sink, &why);
     return check_run_end(d, status, why, stop, stopped);
 }
 
@@ -95,8 +112,9 @@ static tv_status run_to_stop(tv_debug *d, run_params *run, bool check_first, con
     bool stopped = false;
     tv_stop_reason why;
     run->slice = (slice_timer){.length = 64};
+    run->cycle = pending_cycle(d);
     if (!check_first && tv_debug_position(d) < run->limit) {
-        tv_status status = tv_debug_advance(d, tv_debug_position(d) + 1, UINT64_MAX, sink, &why);
+        tv_status status = execute_one(d, run, sink, &why);
         status = check_run_end(d, status, why, stop, &stopped);
         if (stopped)
             return status;

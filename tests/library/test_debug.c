@@ -379,6 +379,55 @@ static void cmdq_reverse_stops_match(void **state)
     check_reverse_stops(cmdq_bench(), "spm", 2048, "DMA_LOAD_TILE");
 }
 
+/* A breakpoint cycle stops before the first instruction that would issue at this cycle or later, where a machine that
+ * runs to that cycle without a debugger stops. */
+static void check_cycle_stops(bench b)
+{
+    uint64_t count = tv_program_instruction_count(b.programs[0]);
+    for (unsigned i = 0; i < 60; i++) {
+        bench one = {.config = b.config, .programs = {b.programs[0]}, .count = 1, .total = count};
+        uint64_t position = random_below(count - 1), cycle, limit;
+        tv_machine *machine = run_reference(&one, position, UINT64_MAX, 0);
+        tv_debug *d = make_debugger(&one, 7, 0);
+        tv_debug_stop stop;
+        tv_stop_reason why;
+        unsigned number;
+        cycle = limit = tv_machine_clock(machine) + random_below(6);
+        /* the first instruction is executed without a stop, and passes the cycle if it issues then */
+        assert_int_equal(tv_machine_run(machine, &(tv_run_limits){sizeof(tv_run_limits), position + 1, cycle}, &why),
+                         TV_OK);
+        if (why == TV_STOP_CYCLES)
+            limit = UINT64_MAX;
+        assert_int_equal(tv_machine_run(machine, &(tv_run_limits){sizeof(tv_run_limits), UINT64_MAX, limit}, &why),
+                         TV_OK);
+        assert_int_equal(tv_debug_step(d, position, NULL, &stop), TV_OK);
+        assert_int_equal(tv_debug_break_add(d, &(tv_break){.kind = TV_BREAK_CYCLE, .value = cycle}, NULL, &number),
+                         TV_OK);
+        assert_int_equal(tv_debug_continue(d, NULL, &stop), TV_OK);
+        assert_int_equal(stop.reason, why == TV_STOP_CYCLES ? TV_DEBUG_BREAKPOINT : TV_DEBUG_END);
+        compare(tv_debug_machine(d), machine);
+        tv_debug_free(d);
+        tv_machine_free(machine);
+    }
+    bench_free(&b);
+}
+
+static void pccx_stops_at_cycles(void **state)
+{
+    (void)state;
+    check_cycle_stops(pccx_bench());
+}
+static void opennpu_stops_at_cycles(void **state)
+{
+    (void)state;
+    check_cycle_stops(opennpu_bench());
+}
+static void cmdq_stops_at_cycles(void **state)
+{
+    (void)state;
+    check_cycle_stops(cmdq_bench());
+}
+
 /* ---- Snapshots ---- */
 
 static void snapshots_share_equal_pages(void **state)
@@ -490,6 +539,9 @@ int main(void)
         cmocka_unit_test(pccx_reverse_stops_match),
         cmocka_unit_test(opennpu_reverse_stops_match),
         cmocka_unit_test(cmdq_reverse_stops_match),
+        cmocka_unit_test(pccx_stops_at_cycles),
+        cmocka_unit_test(opennpu_stops_at_cycles),
+        cmocka_unit_test(cmdq_stops_at_cycles),
         cmocka_unit_test(snapshots_share_equal_pages),
         cmocka_unit_test(snapshots_are_rejected_while_traced),
         cmocka_unit_test(elements_are_parsed),
