@@ -236,6 +236,60 @@ def manual_page_names_the_environment(t):
         t.expect(name, "\n.B %s\n" % name in section, section)
 
 
+def options_are_checked(t):
+    """Values, combinations and names that a command rejects, before anything runs."""
+    source, queue, other = "examples/pccx/softmax.s", "examples/cmdq/ffn.json", "examples/pccx/chained.s"
+    trace = t.path("options.json")
+    t.envelope(0, "run", source, "--trace", trace)
+    hot = t.write("hot.s", ".target pccx\n memset fmap_shape[0], 16, 1, 1\n")
+    for arguments in (
+            ("asm", source, "--format", "coff"), ("asm", queue, "--format", "elf"), ("asm", source, "-o", t.path("a.elf"), "-l", t.path("a.elf")),
+            ("asm", source, "-D", "=1"), ("asm", source, source),
+            ("dis", "--word", "0x0"), ("dis", source, "--word", "0x0"), ("dis", "-t", "cmdq", "--word", "0x0"), ("dis", "-t", "opennpu", "--word", "0x100000000"),
+            ("dis", "-t", "pccx", "--word", "word"), ("dis", "-t", "vax", "--word", "0"),
+            ("run", source, "--threads", "0"), ("run", source, "--threads", "257"), ("run", source, "--threads", "x"), ("run", source, "--load", "l2:0"),
+            ("run", source, "--load", "l2:0:bf16:4=" + hot), ("run", source, "--load", "nowhere:0=" + hot), ("run", source, "--load", "l2:0=" + t.path("none")),
+            ("run", source, "--dump", "l2:0"), ("run", source, "--dump", "l2:0:9999999999"), ("run", source, "--dump", "l2:0:4:x"), ("run", source, "--dump", "nowhere:0:4"),
+            ("run", source, "--until", "nowhere"), ("run", source, "--until", "nowhere+x"), ("run", source, "--until", "x" * 300), ("run", source, "--max-cycles", "many"),
+            ("run", source, "--max-cycles", ""), ("run", source, "--timing-only", "--save-outputs", t.path("saved")), ("run", source, "--timing-only", "--functional"),
+            ("run", source, "--functional", "--trace", t.path("x.json")), ("run", source, "--functional", "--report", t.path("x.html")), ("run", source, queue),
+            ("run", source, "-D", "gemv.cores"), ("run", source, "-D", "k" * 300 + "=1"), ("run", source, "--trace", t.path("x.json"), "--perfetto", t.path("x.json")),
+            ("run", source, "--dump", "l2:0:4", "--trace", "-"), ("run", source, "--save-outputs", t.path("saved")),
+            ("run", source, other, "--save-outputs", t.path("saved")), ("run", source, "--line-limit", "0"),
+            ("debug", source, "--snapshot-memory", "0"), ("debug", source, "--snapshot-memory", "x"), ("debug", source, "--snapshot-memory", "99999999999Gi"),
+            ("debug", source, "--snapshot-memory", "1Xi"), ("debug", source, "--timing-only", "--functional"), ("debug", source, "--threads", "0"), ("debug", source, "--threads", "257"),
+            ("debug", source, "--threads", "x"), ("debug", source, "--load", "l2:0"), ("debug", source, "--load", "l2" * 300 + "=x"), ("debug", source, "--script", t.path("none")),
+            ("debug", source, "--script", t.folder), ("debug", source, "--dap"),
+            ("trace", trace, "--top", "x"), ("trace", trace, "--top", "1000001"), ("trace", trace, "-o", t.path("x.csv")), ("trace", "convert", trace, "--to", "csv"),
+            ("trace", "convert", trace, trace, "-o", t.path("x.csv")), ("trace", "convert", trace, "--to", "gif", "-o", t.path("x.gif")), ("trace", "diff", trace),
+            ("trace", "diff", trace, trace, "--fail-above", "x"), ("trace", "diff", trace, trace, "--fail-above", "-1"), ("trace", "diff", trace, trace, "--fail-above", "1e9"),
+            ("trace", "diff", trace, trace, "--fail-above", "5x"), ("trace", "diff", "-", "-"),
+            ("config", "--set", "gemv.cores=8"), ("config", "-t", "vax"), ("config", "-t", "x" * 300), ("config", "kv260", "-t", "opennpu"),
+            ("isa", "pccx", "--json-schema"), ("explain", "TV-X999"), ("explain", "nothing at all"), ("explain", "TV-P012", "x"),
+            ("completion", "tcsh"), ("completion", "bash", "x"), ("help", "frobnicate"), ("help", "rnu"),
+            ("llm", t.model, "--temperature", "x"), ("llm", t.model, "--temperature", "-1"), ("llm", t.model, "--top-p", "2"), ("llm", t.model, "--top-p", "0.5x"),
+            ("llm", t.model, "--context", "0"), ("llm", t.model, "--prompt-tokens", "x"), ("llm", t.model, "--threads", "300"), ("llm", t.model, "--weight-bits", "5"),
+            ("llm", t.model, "--weight-bits", "9"), ("llm", t.model, "--activation-bits", "9"), ("llm", t.model, "--activation-bits", "17"), ("llm", t.model, "--seed", "x"),
+            ("llm", t.model, "--system", "x"), ("llm", t.model, "--quantization"), ("llm", t.model, "--info", "--quantization"),
+            ("llm", t.model, "--info", "--quantization", "-t", "host"), ("x" * 70,), ("run", source, "--" + "x" * 70), ("run", source, "--r"), ("run", source, "-Z")):
+        code, out, err = t.call(*arguments, data="")
+        t.expect("%.100s is rejected" % " ".join(arguments).replace(t.folder, "…"), code == 2 and "error: " in err and "TV-" in err, (code, out[:200], err[:300]))
+    t.equal("nothing was written", [f for f in ("a.elf", "x.json", "x.html", "x.csv", "x.gif", "saved") if os.path.exists(t.path(f))], [])
+
+
+def colors_add_escapes_only(t):
+    """--color always prints what --color never prints, with escape sequences; NO_COLOR and auto print none into a pipe."""
+    fault = t.write("fault_color.s", ".target pccx\n memset fmap_shape[0], 16, 1, 1\n cvo.exp l2[0x1fff0], l2[0], len=16\n")
+    for arguments in (("run", "examples/pccx/softmax.s"), ("run", fault, "-D", "l2.words=1024"), ("run", "examples/pccx/softmax.s", "--timing-only"),
+                      ("run", "examples/pccx/softmax.s", "--until", "3"), ("run", "examples/pccx/softmax.s", "--max-cycles", "50"),
+                      ("check", HAZARD), ("asm", t.write("wrong_color.s", ".target pccx\n frobnicate\n"))):
+        plain, colored = t.call(*arguments, "--color", "never"), t.call(*arguments, "--color", "always")
+        t.equal(" ".join(arguments[:2]) + " without its escapes", tuple(re.sub("\033\\[[0-9;]*m", "", str(c)) for c in colored), tuple(map(str, plain)))
+        t.expect(" ".join(arguments[:2]) + " has escapes", "\033[" in colored[1] + colored[2], colored)
+        t.equal(" ".join(arguments[:2]) + " in a pipe", t.call(*arguments), plain)
+        t.equal(" ".join(arguments[:2]) + " with NO_COLOR", t.call(*arguments, env={"NO_COLOR": "1"}), plain)
+
+
 def model_options_are_checked(t):
     got = t.envelope(2, "llm", t.model, "--eval", t.write("empty.txt", ""))["diagnostics"][0]
     t.expect("--eval of an empty file", got["code"] == "TV-U004" and "is empty" in got["message"], got)
@@ -426,7 +480,7 @@ def main():
     t = Commands(options.trivet, options.model, options)
     t.run_tests([envelopes_of_results, envelopes_of_failures, values_are_exact, profiles_name_their_machine,
                  first_errors_stand_alone, saved_outputs_exist, examples_of_help_texts_work,
-                 codes_are_explained, manual_page_names_the_environment, model_options_are_checked,
+                 codes_are_explained, manual_page_names_the_environment, options_are_checked, colors_add_escapes_only, model_options_are_checked,
                  evaluations_have_standard_errors, interrupted_work_is_reported, tables_are_for_people,
                  statistics_are_the_same_everywhere, inputs_are_not_overwritten, examples_run_alone], t)
     sys.exit(t.finish())

@@ -424,6 +424,170 @@ def an_editor_that_exits(trivet):
         c.process.stderr.close()
 
 
+def started(trivet, program, **launch):
+    c = Client(trivet)
+    c.begin(program, **launch)
+    c.ask("configurationDone")
+    c.event("stopped")
+    return c
+
+
+def memory_references(trivet):
+    """Offsets count bytes in both directions; what is outside of the space or no base64 is rejected."""
+    c = started(trivet, os.path.join(ROOT, "examples", "pccx", "softmax.s"))
+    wanted = bytes(range(1, 33))
+    c.ask("writeMemory", memoryReference="l2 4", data=base64.b64encode(wanted).decode())
+    for reference, offset in (("l2:4", 0), ("l2 4", 0), ("l2:5", -16), ("l2:0", 64), ("l2 0x4", 0)):
+        found = c.ask("readMemory", memoryReference=reference, offset=offset, count=32)
+        assert base64.b64decode(found["data"]) == wanted, (reference, offset, found)
+    assert base64.b64decode(c.ask("readMemory", memoryReference="l2:5", offset=3, count=1)["data"]) == bytes([20])
+    assert not c.ask("readMemory", memoryReference="l2:131072", count=4).get("data")
+    assert len(base64.b64decode(c.ask("readMemory", memoryReference="l2:131071", count=400)["data"])) == 16
+    for reference in ("l2 x", "nowhere 0", "nowhere:0", "l2:0:4", "l2:131073", "l2", "l2:" + "0" * 200):
+        c.rejected("readMemory", memoryReference=reference, count=1)
+        c.rejected("writeMemory", memoryReference=reference, data="AAAA")
+    c.rejected("readMemory", memoryReference="l2:0", offset=-1, count=1)
+    c.rejected("readMemory", memoryReference="l2:0", count=-1)
+    for data in ("!!!!", "AAAA=A", None, 5):
+        c.rejected("writeMemory", memoryReference="l2:0", data=data)
+    c.rejected("writeMemory", memoryReference="l2:131072", offset=16, data="AAAA")
+    for reference, arguments in (("x", {}), ("0x0", {"instructionCount": -1}), ("0x0", {"instructionCount": 1 << 40}), ("0x0", {"instructionOffset": 1 << 62}),
+                                 ("0x0", {"instructionOffset": -(1 << 62)}), ("0x0", {"offset": 1 << 62}), ("0x0", {"offset": -(1 << 62)}), (hex(1 << 60), {})):
+        c.rejected("disassemble", memoryReference=reference, **dict({"instructionCount": 1}, **arguments))
+    c.end()
+
+
+def ranges_to_watch(trivet):
+    """Data breakpoints on variables, lanes (as their unit) and addresses."""
+    c = started(trivet, os.path.join(ROOT, "examples", "pccx", "softmax.s"))
+    space = c.scope("l2")["variablesReference"]
+    unit = c.variables(space, start=3, count=1)[0]["variablesReference"]
+    registers = c.scope("Registers")["variablesReference"]
+
+    def data_id(**arguments):
+        return c.ask("dataBreakpointInfo", **arguments)["dataId"]
+
+    assert data_id(variablesReference=space, name="[3]") == "l2 3 16"
+    assert data_id(variablesReference=unit, name="[2]") == "l2 3 16"
+    assert data_id(name="l2:8") == "l2 8 16"
+    assert data_id(name="l2:8:48") == "l2 8 48"
+    assert data_id(name="l2:8", bytes=32) == "l2 8 32"
+    for arguments in ({}, {"variablesReference": registers, "name": "e_max"}, {"variablesReference": 99999, "name": "[0]"}, {"variablesReference": space, "name": "more"},
+                      {"variablesReference": space, "name": "[131072]"}, {"name": "l2:131072"}, {"name": "l2:8:x"}, {"name": "l2:8:0"}, {"name": "l2:131071:17"}):
+        assert data_id(**arguments) is None, arguments
+    answer = c.ask("setDataBreakpoints", breakpoints=[{"dataId": "l2 8 16", "accessType": "readWrite"}, {"dataId": "l2 8 16"}, {"dataId": "l2 8"}, {"dataId": "l2 8 16 x"},
+                                                      {"dataId": "nowhere 8 16"}, {}])["breakpoints"]
+    assert [b["verified"] for b in answer] == [True, True, False, False, False, False], answer
+    c.ask("continue", threadId=1)
+    stop = c.event("stopped")
+    assert stop["reason"] == "data breakpoint" and len(stop["hitBreakpointIds"]) == 2, stop
+    c.end()
+
+
+def breakpoints_that_cannot_be_set(trivet):
+    c = started(trivet, os.path.join(ROOT, "examples", "pccx", "softmax.s"))
+    answer = c.ask("setInstructionBreakpoints", breakpoints=[{"instructionReference": "zzz"}, {}, {"instructionReference": "0x1", "offset": -2},
+                                                             {"instructionReference": "0x1", "offset": 1}, {"instructionReference": "0x99"}])["breakpoints"]
+    assert [b["verified"] for b in answer] == [False, False, False, True, False], answer
+    answer = c.ask("setFunctionBreakpoints", breakpoints=[{}, {"name": 5}, {"name": "1", "hitCondition": ">= 2"}, {"name": "2", "hitCondition": "0"},
+                                                          {"name": "3", "condition": "l2:0 ="}, {"name": "4", "condition": "nowhere:0 == 1"}])["breakpoints"]
+    assert [b["verified"] for b in answer] == [False, False, True, False, False, False], answer
+    for command in ("setBreakpoints", "setFunctionBreakpoints", "setDataBreakpoints", "setInstructionBreakpoints"):
+        c.rejected(command, source={"path": "x.s"}, breakpoints=[{}] * 100000)
+    assert not c.ask("setBreakpoints", source={"path": os.path.join(ROOT, "examples", "pccx", "softmax.s")}, breakpoints=[{"line": -1}])["breakpoints"][0]["verified"]
+    c.end()
+
+
+def expressions(trivet):
+    """Hover, watch and console; a command that changes memory invalidates the variables shown."""
+    c = Client(trivet)
+    c.ask("initialize", adapterID="trivet", supportsInvalidatedEvent=True)
+    c.ask("launch", program=os.path.join(ROOT, "examples", "opennpu", "relu.s"))
+    c.ask("configurationDone")
+    c.event("stopped")
+    for context in ("hover", "watch", "variables"):
+        assert c.ask("evaluate", expression="column * 0 + 7", context=context)["result"] == "column * 0 + 7 = 7 = 0x7"
+        assert c.rejected("evaluate", expression="nothing", context=context) == "not available"
+    c.ask("evaluate", expression="set vx:0:s8 = 1 2 3", context="repl")
+    assert c.event("invalidated")["areas"] == ["variables"]
+    assert c.ask("evaluate", expression="vx0[1] + 5", context="hover")["result"] == "vx0[1] + 5 = 7 = 0x7"
+    labels = [t["label"] for t in c.ask("completions", text="disable", column=4)["targets"]]
+    assert labels == ["disable", "display", "disas"], labels
+    assert c.ask("completions", text="stepx", column=100)["targets"] == []
+    c.ask("completions", text="step", column=0)
+    space = c.scope("vx")["variablesReference"]
+    assert c.variables(space, filter="named") == []
+    engines = c.scope("Engines")["variablesReference"]
+    assert c.variables(engines, filter="indexed") == []
+    assert len([e for e in c.variables(engines) if e["value"] == "0 busy, 0 idle"]) == 4  # VALU, MMA, PORT, ISSUE
+    reasons = c.variables(c.variables(engines)[1]["variablesReference"])
+    assert reasons and all(r["value"] == "0" for r in reasons), reasons
+    for arguments in ({"value": "1"}, {"name": "[0]"}, {"name": "0", "value": "1"}, {"name": "[0", "value": "1"}, {"name": "[0]", "value": ""},
+                      {"name": "[99999999]", "value": "1"}):
+        c.rejected("setVariable", variablesReference=space, **arguments)
+    assert c.ask("setVariable", variablesReference=space, name="[0]", value="4 5 …")["value"].split()[:3] == ["4", "5", "3"]
+    assert c.ask("stackTrace", threadId=1, startFrame=1)["stackFrames"] == []
+    c.ask("evaluate", expression="quit", context="repl")
+    c.event("terminated")
+    c.end()
+
+
+def lines_of_several_instructions(trivet):
+    """A step by line executes all instructions of the line, a step back undoes all of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "lines.s")
+        with open(path, "w") as f:
+            two = "        .word64 0x3000020000100010, 0x3001020000100010\n"  # memset fmap_shape[0] and [16], 32, 1, 1
+            f.write("        .target pccx\n" + two + "        memset fmap_shape[2], 8, 1, 1\n" + two + "        memset fmap_shape[3], 8, 1, 1\n")
+        c = started(trivet, path)
+        indices = []
+        for _ in range(3):
+            c.ask("next", threadId=1)
+            c.event("stopped")
+            indices.append(c.index())
+        assert indices == [2, 3, 5], indices
+        c.ask("stepBack", threadId=1)
+        c.event("stopped")
+        assert c.index() == 3
+        c.ask("next", threadId=1, granularity="instruction")
+        c.event("stopped")
+        assert c.index() == 4
+        c.ask("stepBack", threadId=1, granularity="line")
+        c.event("stopped")
+        assert c.index() == 2
+        c.end()
+
+
+def ends(trivet):
+    """How a run ends without a stop there, and with a fault."""
+    program = os.path.join(ROOT, "examples", "pccx", "softmax.s")
+    c = Client(trivet)
+    c.begin(program, stopOnEntry=False, stopOnEnd=False, functional=True, snapshotMemory=4096)
+    c.ask("configurationDone")
+    assert c.event("exited")["exitCode"] == 0
+    c.event("terminated")
+    c.end()
+    c = Client(trivet)
+    c.begin(os.path.join(ROOT, "tests", "debug", "fault.s"), noDebug=True)
+    c.ask("configurationDone")
+    assert c.event("exited")["exitCode"] == 1
+    c.event("terminated")
+    c.end()
+
+
+def rejected_launches(trivet):
+    program = os.path.join(ROOT, "examples", "opennpu", "relu.s")
+    c = Client(trivet)
+    c.ask("initialize", adapterID="trivet")
+    for arguments in ({"programs": []}, {"programs": [5]}, {"programs": ["-"]}, {"program": ""}, {"program": "-"}, {"programs": [program] * 5000},
+                      {"program": program, "config": "-"}, {"program": program, "config": [5]}, {"program": program, "config": "nothing"},
+                      {"program": program, "load": {"vx:0": "-"}}, {"program": program, "load": {"vx:0": 5}}, {"program": program, "parameters": {"vector.k": None}},
+                      {"program": program, "parameters": {"vector.k": "x"}}, {"programs": [program, os.path.join(ROOT, "examples", "pccx", "softmax.s")]}):
+        assert "TV-" in c.rejected("launch", **arguments), arguments
+    c.ask("launch", program=program, config=None, parameters=None, load=None)
+    c.end()
+
+
 def rejections(trivet):
     c = Client(trivet)
     c.rejected("stackTrace", threadId=1)
@@ -456,7 +620,8 @@ def broken(trivet):
 def main():
     options = parse_arguments(__doc__, "trivet")
     t = Suite(options.trivet, options)
-    t.run_tests((machines, data_breakpoints, conditions, pausing, faults, without_sources, launches, changing_variables, hit_counts, counting_from_zero, an_editor_that_exits, rejections, broken), t.trivet)
+    t.run_tests((machines, data_breakpoints, conditions, pausing, faults, without_sources, launches, changing_variables, hit_counts, counting_from_zero, an_editor_that_exits, memory_references,
+                 ranges_to_watch, breakpoints_that_cannot_be_set, expressions, lines_of_several_instructions, ends, rejected_launches, rejections, broken), t.trivet)
     return t.finish()
 
 
