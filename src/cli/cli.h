@@ -231,7 +231,7 @@ tv_status cli_make_program_config(cli *c, const tv_program *program, tv_config *
 bool cli_select_kernels(cli *c);
 tv_program_options cli_program_options(const cli *c, const char **dirs, const char **defines);
 
-extern const cli_command cli_asm, cli_dis, cli_isa, cli_check, cli_run, cli_debug, cli_trace, cli_llm, cli_config,
-    cli_targets, cli_version, cli_explain;
+extern const cli_command cli_asm, cli_dis, cli_isa, cli_check, cli_run, cli_debug, cli_trace, cli_llm, cli_infer,
+    cli_compile, cli_config, cli_targets, cli_version, cli_explain;
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trivet run: execute and time programs on one machine, one after another. */
 #include <inttypes.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/elements.h"
+#include "cli/infer_job.h"
 #include "cli/run_outputs.h"
 #include "cli/run_report.h"
 
@@ -23,6 +25,7 @@ static const cli_option options[] = {
     {"save-outputs", 0, "DIR", "write the declared outputs of the program to DIR/NAME.bin", "FILE"},
     {"strict", 0, NULL, "treat hazards as errors, and do not run", NULL},
     {"no-hazards", 0, NULL, "do not check for hazards", NULL},
+    INFER_DATA_OPTIONS,
 };
 
 typedef struct dump {
@@ -423,9 +426,20 @@ static void free_job(job *j)
     outputs_free(&j->outputs);
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 static int run_programs(cli *c)
 {
     job j = {.c = c};
+    if (c->file_count == 1 && is_folder(c->files[0]))
+        return infer_run_folder(c);
+    if (cli_has(c, "input") || cli_has(c, "output"))
+        return cli_error(c, CLI_E_CONFLICT, "--load and --save-outputs are for programs",
+                         "--input and --output apply to the folder of a compiled network");
     tv_status status = open_machine(&j);
     if (status == TV_OK)
         status = check_dumps(&j);
@@ -455,12 +469,15 @@ const cli_command cli_run = {
     .summary = "execute and time programs",
     .about = "Runs source, ELF, .bin, .hex and .json files one after another on one machine. ADDR is a number or "
              "SYMBOL[+OFFSET], in\n"
-             "units of the address space (see docs/isa); in a space with banks it is BANK:OFFSET.",
+             "units of the address space (see docs/isa); in a space with banks it is BANK:OFFSET. A folder that "
+             "`trivet compile` wrote is run\n"
+             "as its manifest says, with --input and --output.",
     .example = "  trivet run softmax.s --dump l2:0x20:64:bf16\n"
                "  trivet run gemv.elf -c kv260 --load host:0x10000=weights.bin --trace trace.json\n"
                "  trivet run decode.s --timing-only --perfetto ui.json\n"
                "  trivet run ffn.json -c mobile --report report.html\n"
-               "  trivet run ffn.json -c mobile --dump spm:2:0x100:16:f32",
+               "  trivet run ffn.json -c mobile --dump spm:2:0x100:16:f32\n"
+               "  trivet run digits --input image=three.npy --output scores=scores.npy",
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "tcDIdj",

@@ -230,14 +230,15 @@ static bool report_overwritten(cli *c, const char *what, const char *path, const
 
 bool cli_overwrites_input(cli *c, const char *what, const char *path)
 {
-    static const char *const options[] = {"config", "load", "script", "eval"};
+    static const char *const options[] = {"config", "load", "script", "eval", "input"};
     const char *value;
     for (unsigned i = 0; i < c->file_count; i++)
         if (report_overwritten(c, what, path, c->files[i]))
             return true;
     for (unsigned i = 0; i < CLI_COUNTOF(options); i++)
         for (unsigned k = 0; (value = cli_value_at(c, options[i], k)); k++) {
-            const char *file = strcmp(options[i], "load") == 0 ? strchr(value, '=') : NULL;
+            bool named = strcmp(options[i], "load") == 0 || strcmp(options[i], "input") == 0;
+            const char *file = named ? strchr(value, '=') : NULL;
             if (report_overwritten(c, what, path, file ? file + 1 : value))
                 return true;
         }

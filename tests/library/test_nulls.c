@@ -74,6 +74,10 @@ static void free_functions_accept_null(void **state)
     tv_llm_free(NULL);
     NULL_CASE(tv_llm_session_free, session);
     tv_llm_session_free(NULL);
+    NULL_CASE(tv_network_free, network);
+    tv_network_free(NULL);
+    NULL_CASE(tv_network_session_free, session);
+    tv_network_session_free(NULL);
     NULL_CASE(tv_output_abandon, output);
     tv_output_abandon(NULL);
     NULL_CASE(tv_output_group_abandon, group);
@@ -489,6 +493,53 @@ static void language_models(void **state)
     tv_llm_free(llm);
 }
 
+/* y = Relu(x) of four numbers. */
+static const char relu[] =
+    "\010\007\022\000:3\012\014\012\001x\022\001y\042\004Relu\022\001gZ\017\012\001x\022\012"
+    "\012\010\010\001\022\004\012\002\010\004b\017\012\001y\022\012\012\010\010\001\022\004\012\002"
+    "\010\004B\004\012\000\020\015";
+
+static void networks(void **state)
+{
+    (void)state;
+    tv_network *network;
+    tv_network_session *session;
+    tv_network_tensor t;
+    float x[] = {1, -2, 3, -4};
+    tv_network_session_options options = {.size = sizeof options, .target = "host", .verify = 1};
+    FILE *model = fopen(in_folder("relu.onnx"), "wb");
+    fwrite(relu, 1, sizeof relu - 1, model);
+    fclose(model);
+    NULL_CASE(tv_network_open, options);
+    NULL_CASE(tv_network_open, sink);
+    assert_int_equal(tv_network_open("/none/none", NULL, NULL, &network), TV_ERR_INPUT);
+    assert_int_equal(tv_network_open(in_folder("relu.onnx"), NULL, NULL, &network), TV_OK);
+    NULL_CASE(tv_network_set_input, sink);
+    assert_int_equal(tv_network_set_input(network, "none", x, sizeof x, NULL), TV_ERR_INPUT);
+    assert_int_equal(tv_network_set_input(network, "x", x, sizeof x, NULL), TV_OK);
+    NULL_CASE(tv_network_load_input, type);
+    NULL_CASE(tv_network_load_input, sink);
+    assert_int_equal(tv_network_load_input(network, "x", "/none/none", NULL, NULL), TV_ERR_INPUT);
+    NULL_CASE(tv_network_session_new, sink);
+    assert_int_equal(tv_network_session_new(network, &options, NULL, &session), TV_OK);
+    NULL_CASE(tv_network_session_run, sink);
+    assert_int_equal(tv_network_session_run(session, NULL), TV_OK);
+    NULL_CASE(tv_network_session_verify, sink);
+    assert_int_equal(tv_network_session_verify(session, NULL), TV_OK);
+    assert_int_equal(tv_network_session_output_at(session, 0, &t), 1);
+    assert_memory_equal(t.data, ((float[]){1, 0, 3, 0}), sizeof x);
+    NULL_CASE(tv_network_session_save_output, type);
+    NULL_CASE(tv_network_session_save_output, group);
+    NULL_CASE(tv_network_session_save_output, sink);
+    assert_int_equal(tv_network_session_save_output(session, "none", "/none", NULL, NULL, NULL), TV_ERR_INPUT);
+    assert_int_equal(tv_network_session_save_output(session, "y", in_folder("y.npy"), NULL, NULL, NULL), TV_OK);
+    assert_int_equal(tv_network_load_input(network, "x", in_folder("y.npy"), NULL, NULL), TV_OK);
+    NULL_CASE(tv_network_session_save_manifest, sink);
+    assert_int_equal(tv_network_session_save_manifest(session, NULL), TV_ERR_INPUT);
+    tv_network_session_free(session);
+    tv_network_free(network);
+}
+
 /* The rules for structs that may grow (trivet.h): a larger struct is accepted, one without a size is an error. */
 static void sizes(void **state)
 {
@@ -552,6 +603,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(traces_and_reports),
         cmocka_unit_test(debuggers),
         cmocka_unit_test(language_models),
+        cmocka_unit_test(networks),
         cmocka_unit_test(sizes),
     };
     if (argc != 2 || !mkdtemp(folder))

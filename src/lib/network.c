@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of backends that run networks: the host, and the lowering of each machine. */
+#include "graph/codes.h"
+#include "infer/state.h"
+
+/* NULL: the target runs no networks. */
+static const struct {
+    const char *name;
+    const tv_network_backend *backend;
+} backends[] = {{"host", &tv_network_host}, {"cmdq", NULL}, {"pccx", NULL}, {"opennpu", NULL}};
+
+const char *tv_network_target_at(unsigned i) { return i < TV_COUNTOF(backends) ? backends[i].name : NULL; }
+
+tv_status tv_network_session_new(tv_network *network, const tv_network_session_options *options,
+                                 const tv_diag_sink *sink, tv_network_session **out)
+{
+    static const tv_infer_services services = {.open_program = tv_program_open, .new_config = tv_config_new};
+    tv_network_session_options known;
+    if (!tv_read_sized(&known, sizeof known, TV_SIZE_UP_TO(tv_network_session_options, outputs), options))
+        return tv_fail_size(sink, "tv_network_session_options");
+    for (size_t i = 0; i < TV_COUNTOF(backends); i++) {
+        if (strcmp(backends[i].name, known.target) != 0)
+            continue;
+        if (backends[i].backend || network->manifest)
+            return tv_network_session_new_on(network, backends[i].backend, &known, &services, sink, out);
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(OPERATOR), "-t host runs every network",
+                       "%s has no lowering of networks yet", known.target);
+    }
+    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "host or a machine", "no network runs on '%.60s'",
+                   known.target);
+}

@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`trivet infer`, and `trivet run` of compiled networks, as a user runs them. The folder of the compiled network has a program for
+OpenNPU of this test's own, so that its results are known; damaged manifests are rejected.
+
+    infer.py TRIVET
+"""
+
+import copy
+import json
+import os
+import shutil
+import sys
+
+import numpy
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "commands")]
+from suite import ROOT, Suite, parse_arguments  # noqa: E402
+import schema  # noqa: E402
+
+RELU = """
+        .target opennpu
+        .profile test
+        ld.vx   vx0, x(vr7)
+        .rept   2
+        nop
+        .endr
+        bcast.imm vx1, 0
+        vmax    vx2, vx0, vx1
+        st.vx   vx2, y(vr7)
+        .data
+x:      .zero   8
+y:      .zero   8
+"""
+
+
+class Infer(Suite):
+    def __init__(self, options):
+        super().__init__(options.trivet, options)
+        with open(os.path.join(ROOT, "docs", "json.schema.json"), encoding="utf-8") as f:
+            self.schema = json.load(f)
+
+    def result(self, name, *arguments, status=0):
+        """The envelope of a command with --json, checked against the schema; its result."""
+        code, out, err = self.text(*arguments, "--json")
+        self.equal(name + ": exit status", code, status)
+        found = json.loads(out)
+        self.equal(name + ": schema", schema.errors(found, self.schema, self.schema), [])
+        return found["result"] if status == 0 else found["diagnostics"]
+
+    def text(self, *arguments):
+        code, out, err = self.call(*arguments)
+        return code, out.decode(), err.decode() if isinstance(err, bytes) else err
+
+    def reject(self, name, words, *arguments, status=2):
+        code, _, err = self.text(*arguments)
+        self.check(name, (code != status or words not in err) and "%d, %s" % (code, err))
+
+
+def save(path, nodes, inputs, outputs, constants=()):
+    """A model of opset 13; inputs and outputs are (name, type, dims)."""
+    def info(values):
+        return [helper.make_tensor_value_info(*v) for v in values]
+    graph = helper.make_graph(nodes, "g", info(inputs), info(outputs), [numpy_helper.from_array(a, n) for n, a in constants])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), path)
+    return path
+
+
+def affine_model(t):
+    """y = Relu(x W + b) with x [batch, 3]."""
+    w = numpy.array([[1, -1], [2, 0.5], [0, 3]], numpy.float32)
+    b = numpy.array([0.25, -2], numpy.float32)
+    nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["h"]), helper.make_node("Relu", ["h"], ["y"])]
+    save(t.path("affine.onnx"), nodes, [("x", TensorProto.FLOAT, ["batch", 3])], [("y", TensorProto.FLOAT, ["batch", 2])],
+         [("w", w), ("b", b)])
+    return t.path("affine.onnx"), w, b
+
+
+def outputs_are_those_of_numpy(t):
+    model, w, b = affine_model(t)
+    x = numpy.array([[1, 2, 3], [-1, 0.5, 2]], numpy.float32)
+    numpy.save(t.path("x.npy"), x)
+    y = numpy.maximum(x @ w + b, 0)
+    files = ("--input", "x=" + t.path("x.npy"), "--output", "y=" + t.path("y.npy"), "--output", "y=" + t.path("y.raw") + ":float64")
+    found = t.result("infer", "infer", model, "--dim", "batch=2", *files)
+    t.expect("y.npy", numpy.array_equal(numpy.load(t.path("y.npy")), y), numpy.load(t.path("y.npy")))
+    t.expect("y.raw", numpy.array_equal(numpy.fromfile(t.path("y.raw")).reshape(2, 2), y))
+    t.equal("inputs", found["inputs"], [{"name": "x", "type": "float32", "shape": [2, 3], "random": False}])
+    t.equal("one layer", [(l["operator"], l["activation"], l["macs"]) for l in found["targets"][0]["layers"]], [("Linear", "Relu", 12)])
+    t.write("x.f64", x.astype(numpy.float64).tobytes())
+    t.result("raw input", "infer", model, "--dim", "batch=2", "--input", "x=" + t.path("x.f64") + ":float64", "--output", "y=" + t.path("z.npy"))
+    t.expect("z.npy", numpy.array_equal(numpy.load(t.path("z.npy")), y))
+
+
+def random_inputs_are_the_same_in_each_run(t):
+    model, _, _ = affine_model(t)
+    first = t.text("infer", model, "--dim", "batch=1")[1]
+    t.expect("it says so", "random, the same in each run" in first, first)
+    for name in ("a", "b"):
+        t.text("infer", model, "--dim", "batch=1", "--output", "y=" + t.path(name + ".npy"))
+    t.expect("outputs", numpy.array_equal(numpy.load(t.path("a.npy")), numpy.load(t.path("b.npy"))))
+    found = t.result("host", "infer", model, "--dim", "batch=1", "--verify")["targets"][0]["layers"]
+    t.equal("the host against itself", [l["cosine"] for l in found], [1.0])
+
+
+def wrong_options_are_rejected(t):
+    model, _, _ = affine_model(t)
+    numpy.save(t.path("bad.npy"), numpy.zeros((2, 4), numpy.float32))
+    dims = ("--dim", "batch=2")
+    t.reject("no number of a dimension", "TV-L067", "infer", model)
+    t.reject("unknown input", "the inputs are x", "infer", model, *dims, "--input", "z=" + t.path("bad.npy"))
+    t.reject("shape", "float32[2 x 4]; the input 'x' needs float32[2 x 3] [TV-L071]", "infer", model, *dims, "--input", "x=" + t.path("bad.npy"))
+    t.reject("unknown output", "no output 'z'", "infer", model, *dims, "--output", "z=z.npy")
+    t.reject("no type", "--input cannot be 'x=x.bin'", "infer", model, *dims, "--input", "x=x.bin")
+    t.reject("unknown target", "TV-U008", "infer", model, *dims, "-t", "vax")
+    t.reject("the host has no cycles", "TV-U006", "infer", model, *dims, "--timing-only")
+    t.reject("--ranges", "max, percentile or mse", "infer", model, *dims, "--ranges", "all")
+    t.reject("over the input", "TV-U007", "infer", model, *dims, "--input", "x=" + t.path("x.npy"), "--output", "y=" + t.path("x.npy"))
+    t.reject("compile without a machine", "TV-U008", "compile", model, "-o", t.path("c"))
+    t.reject("not a network", "TV-L060", "infer", os.path.abspath(__file__))
+    t.reject("--input of a program", "TV-U006", "run", t.write("r.s", RELU), "--input", "x=x.npy")
+
+
+# ---- Compiled networks ----
+
+def configuration_hash(target, entries):
+    """As docs/json.md says."""
+    value = 0xCBF29CE484222325
+    for byte in "".join(text + "\0" for text in [target] + [text for entry in entries for text in entry]).encode():
+        value = (value ^ byte) * 0x100000001B3 % 2**64
+    return "%016x" % value
+
+
+def port(name, shape, address, scale, terms):
+    return {"name": name, "type": "float32", "shape": shape, "space": "mem", "address": address, "storage": "s8", "scale": scale,
+            "terms": [dict(zip(("axis", "divisor", "extent", "stride"), term)) for term in terms]}
+
+
+def compiled(t):
+    """The folder of a network that is Relu. Input and output are [2, 4]; the machine has the output transposed."""
+    parameters = json.loads(t.text("config", "opennpu-test", "--json")[1])["result"]["parameters"]
+    entries = [(p["key"], str(p["value"])) for p in parameters]
+    return {"manifest_version": 1, "trivet_version": "0", "target": "opennpu", "configuration": dict(entries),
+            "configuration_hash": configuration_hash("opennpu", entries),
+            "inputs": [port("x", [2, 4], 0, 0.5, [(0, 1, 2, 4), (1, 1, 4, 1)])],
+            "outputs": [port("y", [4, 2], 8, 0.25, [(0, 1, 4, 1), (1, 1, 2, 4)])],
+            "programs": [{"file": "relu.s", "first_layer": 0, "layer_count": 1}],
+            "layers": [{"name": "y", "operator": "Relu", "activation": None, "residual": False, "tiles": 1, "cycles": 6, "macs": 0, "bytes": 16,
+                        "bound": "ISSUE"}]}
+
+
+def folder_of(t, manifest, name="net"):
+    shutil.rmtree(t.path(name), ignore_errors=True)
+    os.mkdir(t.path(name))
+    t.write(name + "/relu.s", RELU)
+    t.write(name + "/manifest.json", manifest if isinstance(manifest, (str, bytes)) else json.dumps(manifest))
+    return t.path(name)
+
+
+def compiled_networks_are_run(t):
+    net = folder_of(t, compiled(t))
+    x = numpy.array([[0.5, -1, 1.25, 100], [0.75, -100, 3, 0]], numpy.float32)
+    numpy.save(t.path("x.npy"), x)
+    found = t.result("run", "run", net, "--input", "x=" + t.path("x.npy"), "--output", "y=" + t.path("y.npy"))
+    stored = numpy.clip(numpy.rint(x / 0.5), -128, 127)  # ties to even: 1.25 is 2 steps, 0.75 is 2
+    t.expect("y", numpy.array_equal(numpy.load(t.path("y.npy")), numpy.maximum(stored, 0).T * 0.25), numpy.load(t.path("y.npy")))
+    target = found["targets"][0]
+    t.equal("cycles", (target["target"], target["cycles"]), ("opennpu", 6))
+    t.equal("layers", [(l["name"], l["operator"], l["cycles"]) for l in target["layers"]], [("y", "Relu", 6)])
+    code, text, _ = t.text("run", net)
+    t.expect("table", code == 0 and "Relu" in text and "6 cycles" in text, text)
+    t.text("run", net, "--trace", t.path("r.json"))
+    t.expect("trace", os.path.getsize(t.path("r.json")) > 100)
+    t.reject("parameters", "TV-U006", "run", net, "-D", "vector.k=16")
+    t.reject("another target", "compiled for 'opennpu'", "infer", net, "-t", "cmdq")
+    t.equal("infer runs it, too", t.text("infer", net)[0], 0)
+
+
+def damaged_manifests_are_rejected(t):
+    good = compiled(t)
+
+    def damage(words, change, status=2):
+        manifest = copy.deepcopy(good)
+        change(manifest)
+        net = folder_of(t, manifest, "damaged")
+        t.reject(words, words, "run", net, status=status)
+
+    def setting(key, value, *path):
+        def change(manifest):
+            for step in path:
+                manifest = manifest[step]
+            if value is None:
+                del manifest[key]
+            else:
+                manifest[key] = value
+        return change
+
+    damage("version 2 of the format", setting("manifest_version", 2))
+    damage("'target' is missing", setting("target", None))
+    damage("no network runs on 'vax'", setting("target", "vax"))
+    damage("no parameter 'x.y'", setting("x.y", "1", "configuration"))
+    damage("the configuration has the hash", setting("vector.k", "16", "configuration"))
+    damage("not the name of a file in the folder", setting("file", "../relu.s", "programs", 0))
+    damage("TV-F001", setting("file", "none.s", "programs", 0))
+    damage("there are no programs", setting("programs", []))
+    damage("there are no outputs", setting("outputs", []))
+    damage("is not a list of at most 8 extents", setting("shape", [1] * 9, "inputs", 0))
+    damage("larger than", setting("shape", [2**40, 2**40], "inputs", 0))
+    damage("larger than", setting("shape", [2**33], "outputs", 0))
+    damage("an extent is not an integer", setting("shape", [-1], "inputs", 0))
+    damage("is not an element type", setting("type", "float3", "inputs", 0))
+    damage("'storage' cannot be 'i4'", setting("storage", "i4", "inputs", 0))
+    damage("'scale' is not a positive number", setting("scale", 0, "inputs", 0))
+    damage("'divisor' and 'extent' are at least 1", setting("divisor", 0, "inputs", 0, "terms", 0))
+    damage("'axis' is not an integer from 0 to 1", setting("axis", 2, "inputs", 0, "terms", 0))
+    damage("TV-M002", setting("address", 2**47, "inputs", 0))
+    damage("TV-M001", setting("space", "moon", "inputs", 0))
+    damage("'first_layer' is not an integer from 0 to 1", setting("first_layer", 2, "programs", 0))
+    for text, words in (("", "not JSON"), ("[]", "is not an integer"), ("{" * 1000, "not JSON"), (b"\xff", "not JSON"), ('{"a": 1, "a": 2}', "not JSON")):
+        t.reject("text %r" % text[:5], words, "run", folder_of(t, text, "damaged"))
+    os.remove(os.path.join(t.path("damaged"), "manifest.json"))
+    t.reject("no manifest", "TV-F001", "run", t.path("damaged"))
+
+
+def main():
+    options = parse_arguments(__doc__, "trivet")
+    t = Infer(options)
+    t.run_tests([outputs_are_those_of_numpy, random_inputs_are_the_same_in_each_run, wrong_options_are_rejected, compiled_networks_are_run,
+                 damaged_manifests_are_rejected], t)
+    sys.exit(t.finish())
+
+
+if __name__ == "__main__":
+    main()
