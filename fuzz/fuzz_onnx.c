@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks arbitrary bytes as the wire format of an ONNX model. What passes is decoded, and its tensors are read: the
- * decoder must accept any nesting and count that the check lets pass. */
+/* Checks arbitrary bytes as the wire format of an ONNX model. What passes is decoded, its tensors are read, and it is
+ * imported: the decoder must accept any nesting and count that the check lets pass, and the importer any message. */
 #include <stdint.h>
 
+#include "graph/passes.h"
+#include "import/onnx_import.h"
 #include "import/onnx_tensor.h"
 #include "import/onnx_wire.h"
 
@@ -40,6 +42,21 @@ static void read_graph(const Onnx__GraphProto *graph)
         }
 }
 
+/* Imports the network, and verifies it again after fusion. */
+static void import_model(Onnx__ModelProto *model, bool timing)
+{
+    const tv_onnx file = {.model = model, .path = (char *)(uintptr_t) "fuzz.onnx"};
+    const tv_onnx_options options = {.timing = timing, .fold_bytes = UINT64_C(1) << 20};
+    tv_graph *graph = NULL;
+    if (tv_onnx_import_file(&file, &options, NULL, &graph) != TV_OK)
+        return;
+    if (tv_graph_verify(graph, NULL) != TV_OK)
+        __builtin_trap();
+    if (tv_graph_fuse(graph, NULL) == TV_OK && tv_graph_verify(graph, NULL) != TV_OK)
+        __builtin_trap();
+    tv_graph_free(graph);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     bool limit;
@@ -49,8 +66,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     Onnx__ModelProto *model = onnx__model_proto__unpack(NULL, size, data);
     if (!model)
         return 0;
-    if (model->graph)
+    if (model->graph) {
         read_graph(model->graph);
+        import_model(model, false);
+        import_model(model, true);
+    }
     onnx__model_proto__free_unpacked(model, NULL);
     return 0;
 }

@@ -179,7 +179,8 @@ void tv_onnx_import_transpose(tv_onnx_node *n)
     }
     if (tv_onnx_ok(n) && set != (UINT32_C(1) << rank) - 1)
         tv_onnx_reject(n, TV_ONNX_INVALID, "an axis is twice in the permutation");
-    tv_onnx_output(n, 0, tv_onnx_transpose(n, x, perm));
+    bool matrix = rank == 2 && tv_onnx_is_constant(n, x) && tv_onnx_ok(n) && perm[0] == 1;
+    tv_onnx_output(n, 0, matrix ? tv_onnx_matrix_transpose(n, x) : tv_onnx_transpose(n, x, perm));
 }
 
 /* ---- Depth and space ---- */

@@ -51,6 +51,16 @@ uint32_t tv_onnx_cast(tv_onnx_node *n, uint32_t x, tv_element to)
     return tv_onnx_emit(n, TV_OP_CAST, &x, 1, &(tv_graph_attrs){.to = to});
 }
 
+/* Notes that y is the transposed constant x. */
+static void note_transposed(tv_onnx_context *c, uint32_t x, uint32_t y)
+{
+    while (c->transposed.count <= x && !c->transposed.failed)
+        if (!TV_VEC_PUSH(&c->transposed, TV_NO_VALUE))
+            tv_onnx_fail_memory(c);
+    if (c->status == TV_OK)
+        c->transposed.data[x] = y;
+}
+
 uint32_t tv_onnx_matrix_transpose(tv_onnx_node *n, uint32_t x)
 {
     tv_onnx_context *c = n->c;
@@ -59,11 +69,11 @@ uint32_t tv_onnx_matrix_transpose(tv_onnx_node *n, uint32_t x)
     if (x < c->transposed.count && c->transposed.data[x] != TV_NO_VALUE)
         return c->transposed.data[x];
     uint32_t y = tv_onnx_transpose(n, x, (uint32_t[]){1, 0});
-    while (c->transposed.count <= x && !c->transposed.failed)
-        if (!TV_VEC_PUSH(&c->transposed, TV_NO_VALUE))
-            return tv_onnx_fail_memory(c);
-    c->transposed.data[x] = y;
-    return y;
+    if (tv_onnx_is_constant(n, x) && tv_onnx_is_constant(n, y)) {
+        note_transposed(c, x, y);
+        note_transposed(c, y, x);
+    }
+    return tv_onnx_ok(n) ? y : TV_NO_VALUE;
 }
 
 /* ---- Constants ---- */

@@ -206,9 +206,9 @@ static void add_outputs(tv_onnx_context *c, const Onnx__GraphProto *g)
     for (size_t i = 0; i < g->n_output && c->status == TV_OK; i++) {
         const char *name = g->output[i]->name ? g->output[i]->name : "";
         tv_onnx_name *entry = *name ? tv_onnx_names_find(&c->names, name) : NULL;
-        if (entry && entry->initializer)
+        if (entry && entry->name && entry->initializer)
             tv_onnx_read_initializer(n.c, entry);
-        if (!entry || entry->value == TV_NO_VALUE)
+        if (!entry || !entry->name || entry->value == TV_NO_VALUE)
             fail_graph(c, "output", name, "nothing computes it");
         else
             tv_graph_add_output(&c->builder, name, entry->value);
@@ -252,8 +252,8 @@ tv_status tv_onnx_import_file(const tv_onnx *file, const tv_onnx_options *option
     tv_onnx_context c = {.file = file,
                          .options = options ? options : &none,
                          .sink = sink,
-                         .bytes_left = FOLD_BYTES_MAX,
-                         .work_left = FOLD_WORK_MAX};
+                         .bytes_left = options && options->fold_bytes ? options->fold_bytes : FOLD_BYTES_MAX};
+    c.work_left = c.bytes_left < FOLD_WORK_MAX ? c.bytes_left : FOLD_WORK_MAX;
     for (size_t i = 0; i < file->model->graph->n_initializer; i++)
         c.bytes_left += 2 * tv_onnx_tensor_bytes(file->model->graph->initializer[i]);
     tv_graph_begin(&c.builder, 0, 0, NULL);

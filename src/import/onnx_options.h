@@ -23,7 +23,8 @@ typedef struct tv_onnx_options {
     size_t extent_count;
     const tv_onnx_constant *constants;
     size_t constant_count;
-    bool timing; /* inputs that are used as weights become constants without data */
+    uint64_t fold_bytes; /* of what is computed from constants, beside what weights take; 0: 1 GiB */
+    bool timing;         /* inputs that are used as weights become constants without data */
 } tv_onnx_options;
 
 #endif
