@@ -2,7 +2,7 @@
 /* Runs test cases of ONNX's backend suite on the host. Reads folders from standard input, one a line, each with
  * model.onnx and test_data_set_N, and prints for each: passed, bound (passed, with small inputs given as constants),
  * rejected and the code with the message, or failed and the reason. Tolerances are the suite's: 1e-3 relative and 1e-7
- * absolute; integers are exact. An argument is another tolerance, relative to the largest magnitude of an output, for
+ * absolute; integers are exact. An argument is another tolerance, relative to the absmax magnitude of an output, for
  * whole networks. */
 #include <inttypes.h>
 #include <math.h>
@@ -86,7 +86,7 @@ static bool same_element(const tv_tensor *actual, const tv_tensor *expected, uin
     return fabs(a - e) <= (allowed > 0 ? allowed : absolute_tolerance + tolerance * fabs(e));
 }
 
-static bool compare(const tv_tensor *actual, const tv_tensor *expected, double of_largest, char text[1024])
+static bool compare(const tv_tensor *actual, const tv_tensor *expected, double of_max, char text[1024])
 {
     char a[TV_TENSOR_TEXT_MAX], e[TV_TENSOR_TEXT_MAX];
     if (!actual || !same_dims(actual, expected)) {
@@ -96,11 +96,11 @@ static bool compare(const tv_tensor *actual, const tv_tensor *expected, double o
         snprintf(text, 1024, "it is %s instead of %s", actual ? a : "missing", e);
         return false;
     }
-    double largest = 0;
-    for (uint64_t i = 0; i < tv_tensor_count(expected) && of_largest > 0; i++)
-        largest = fmax(largest, fabs(tv_tensor_real(expected, i)));
+    double absmax = 0;
+    for (uint64_t i = 0; i < tv_tensor_count(expected) && of_max > 0; i++)
+        absmax = fmax(absmax, fabs(tv_tensor_real(expected, i)));
     for (uint64_t i = 0; i < tv_tensor_count(expected); i++)
-        if (!same_element(actual, expected, i, of_largest * largest)) {
+        if (!same_element(actual, expected, i, of_max * absmax)) {
             snprintf(text, 1024, "element %" PRIu64 ": %.9g instead of %.9g", i, tv_tensor_real(actual, i),
                      tv_tensor_real(expected, i));
             return false;
@@ -111,7 +111,7 @@ static bool compare(const tv_tensor *actual, const tv_tensor *expected, double o
 /* ---- Execution ---- */
 
 /* Executes a graph. Inputs that are constants have no place in graph->inputs. */
-static bool execute(const tv_graph *graph, tensors *inputs, const bool *bound, tensors *outputs, double of_largest,
+static bool execute(const tv_graph *graph, tensors *inputs, const bool *bound, tensors *outputs, double of_max,
                     char text[1024])
 {
     report error = {""};
@@ -142,7 +142,7 @@ static bool execute(const tv_graph *graph, tensors *inputs, const bool *bound, t
         uint32_t value = graph->outputs.data[i].value;
         const tv_tensor *actual = tv_network_host.tensor(state, value);
         correct_bfloat16(&outputs->data[i], tv_graph_value_at(graph, value)->element);
-        ok = compare(actual, &outputs->data[i], of_largest, text);
+        ok = compare(actual, &outputs->data[i], of_max, text);
     }
     tv_network_host.destroy(state);
     return ok;
@@ -186,7 +186,7 @@ static tv_status import(const tv_onnx *file, const tensors *inputs, bool bind, b
     return tv_onnx_import_file(file, &options, &sink, out);
 }
 
-static void run_case(const char *folder, double of_largest)
+static void run_case(const char *folder, double of_max)
 {
     char path[PATH], text[1024] = "there is no data";
     report error = {""};
@@ -212,7 +212,7 @@ static void run_case(const char *folder, double of_largest)
         read_tensors(folder, set, "output", &outputs);
         if (set > 0 && !outputs.count)
             break;
-        ok = execute(graph, &inputs, bound, &outputs, of_largest, text);
+        ok = execute(graph, &inputs, bound, &outputs, of_max, text);
         free_tensors(&outputs);
     }
     if (status == TV_ERR_INPUT)
