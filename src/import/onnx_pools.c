@@ -19,11 +19,13 @@ void tv_onnx_import_pool(tv_onnx_node *n)
     bool padding = n->row->op == TV_OP_AVERAGE_POOL && tv_onnx_int(n, "count_include_pad", 0) != 0,
          partial = tv_onnx_int(n, "ceil_mode", 0) != 0;
     float power = n->row->op == TV_OP_LP_POOL ? norm_power(n) : 0;
-    if (tv_onnx_window(n, x, TV_NO_VALUE, &lists))
-        tv_onnx_output(
-            n, 0,
-            tv_onnx_emit(n, n->row->op, &x, 1,
-                         &(tv_graph_attrs){.lists = &lists, .mode = padding | (unsigned)partial << 1, .alpha = power}));
+    if (!tv_onnx_window(n, x, TV_NO_VALUE, &lists))
+        return;
+    tv_graph_attrs attrs = {.lists = &lists, .mode = padding | (unsigned)partial << 1, .alpha = power};
+    tv_onnx_output(n, 0, tv_onnx_emit(n, n->row->op, &x, 1, &attrs));
+    attrs.mode |= tv_onnx_int(n, "storage_order", 0) ? 4 : 0;
+    if (n->row->op == TV_OP_MAX_POOL && tv_onnx_has_output(n, 1))
+        tv_onnx_output(n, 1, tv_onnx_emit(n, TV_OP_MAX_POOL_INDICES, &x, 1, &attrs));
 }
 
 void tv_onnx_import_global_pool(tv_onnx_node *n)
