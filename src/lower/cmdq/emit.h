@@ -73,6 +73,10 @@ void cmdq_lower_add_read(cmdq_lowering *l, uint32_t buffer);
 void cmdq_lower_add_write(cmdq_lowering *l, uint32_t buffer);
 void cmdq_lower_add_dependency(cmdq_lowering *l, uint32_t entry);
 
+/* The last buffer of cmdq_lower_add_write is written by tiles: the entry waits for what used the memory before, not for
+ * the entries that write other tiles. Readers wait for all of them, and come after them. */
+void cmdq_lower_write_tile(cmdq_lowering *l);
+
 /* Completes an entry with the dependencies that follow from its reads and writes; returns its id. */
 uint32_t cmdq_lower_finish_entry(cmdq_lowering *l);
 

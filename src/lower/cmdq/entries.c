@@ -56,18 +56,20 @@ void cmdq_lower_begin_queue(cmdq_lowering *l)
         cmdq_lower_buffer *p = buffer_at(l, (uint32_t)i);
         p->writer = CMDQ_LOWER_NONE;
         p->started = false;
-        p->readers.count = 0;
+        p->readers.count = p->writers.count = p->before.count = 0;
     }
     for (size_t i = 0; i < l->graph->caches.count; i++)
         l->kv_writer[i] = CMDQ_LOWER_NONE;
     l->slot = l->next_te = l->next_ve = 0;
     l->deps.count = l->occupied.count = 0;
-    l->read_count = l->write_count = 0;
+    l->read_count = l->write_count = l->tile_count = 0;
 }
 
 void cmdq_lower_add_read(cmdq_lowering *l, uint32_t buffer) { l->reads[l->read_count++] = buffer; }
 
 void cmdq_lower_add_write(cmdq_lowering *l, uint32_t buffer) { l->writes[l->write_count++] = buffer; }
+
+void cmdq_lower_write_tile(cmdq_lowering *l) { l->tiles[l->tile_count++] = l->writes[--l->write_count]; }
 
 void cmdq_lower_add_dependency(cmdq_lowering *l, uint32_t entry)
 {
@@ -79,11 +81,18 @@ void cmdq_lower_add_dependency(cmdq_lowering *l, uint32_t entry)
     (void)TV_VEC_PUSH(&l->deps, entry);
 }
 
-/* Waits for the last entries that used a buffer. Its readers have waited for its writer. */
+static void wait_for_writers(cmdq_lowering *l, const cmdq_lower_buffer *p)
+{
+    cmdq_lower_add_dependency(l, p->writer);
+    for (size_t k = 0; k < p->writers.count; k++)
+        cmdq_lower_add_dependency(l, p->writers.data[k]);
+}
+
+/* Waits for the last entries that used a buffer. Its readers have waited for its writers. */
 static void wait_for(cmdq_lowering *l, const cmdq_lower_buffer *p)
 {
     if (!p->readers.count)
-        cmdq_lower_add_dependency(l, p->writer);
+        wait_for_writers(l, p);
     for (size_t k = 0; k < p->readers.count; k++)
         cmdq_lower_add_dependency(l, p->readers.data[k]);
 }
@@ -116,11 +125,34 @@ static void take_over(cmdq_lowering *l, uint32_t buffer)
     l->deps.failed |= !TV_VEC_PUSH(&l->occupied, buffer);
 }
 
+/* Waits for what used the memory of a buffer that is written by tiles; the first such entry finds it. */
+static void wait_for_memory(cmdq_lowering *l, uint32_t buffer)
+{
+    cmdq_lower_buffer *p = buffer_at(l, buffer);
+    if (!p->started) {
+        TV_VEC(uint32_t) others = {0};
+        for (size_t i = 0; i < l->deps.count; i++)
+            l->deps.failed |= !TV_VEC_PUSH(&others, l->deps.data[i]);
+        l->deps.count = 0;
+        take_over(l, buffer);
+        for (size_t i = 0; i < l->deps.count; i++)
+            l->deps.failed |= !TV_VEC_PUSH(&p->before, l->deps.data[i]);
+        for (size_t i = 0; i < others.count; i++)
+            cmdq_lower_add_dependency(l, others.data[i]);
+        TV_VEC_FINI(&others);
+        return;
+    }
+    for (size_t i = 0; i < p->before.count; i++)
+        cmdq_lower_add_dependency(l, p->before.data[i]);
+}
+
 uint32_t cmdq_lower_finish_entry(cmdq_lowering *l)
 {
     uint32_t id = tv_queue_builder_count(l->builder);
+    for (unsigned i = 0; i < l->tile_count; i++)
+        wait_for_memory(l, l->tiles[i]);
     for (unsigned i = 0; i < l->read_count; i++) {
-        cmdq_lower_add_dependency(l, buffer_at(l, l->reads[i])->writer);
+        wait_for_writers(l, buffer_at(l, l->reads[i]));
         continue_buffer(l, l->reads[i]);
     }
     for (unsigned i = 0; i < l->write_count; i++) {
@@ -133,11 +165,13 @@ uint32_t cmdq_lower_finish_entry(cmdq_lowering *l)
         l->deps.failed |= !TV_VEC_PUSH(&buffer_at(l, l->reads[i])->readers, id);
     for (unsigned i = 0; i < l->write_count; i++) {
         buffer_at(l, l->writes[i])->writer = id;
-        buffer_at(l, l->writes[i])->readers.count = 0;
+        buffer_at(l, l->writes[i])->readers.count = buffer_at(l, l->writes[i])->writers.count = 0;
     }
+    for (unsigned i = 0; i < l->tile_count; i++)
+        l->deps.failed |= !TV_VEC_PUSH(&buffer_at(l, l->tiles[i])->writers, id);
     tv_queue_builder_end_entry(l->builder, l->block_name, l->deps.data, (uint32_t)l->deps.count);
     l->deps.count = 0;
-    l->read_count = l->write_count = 0;
+    l->read_count = l->write_count = l->tile_count = 0;
     return id;
 }
 

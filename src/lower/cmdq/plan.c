@@ -62,8 +62,11 @@ static bool has_tiles(const cmdq_lowering *l, const cmdq_lower_use *uses)
 
 void cmdq_lower_plan_fini(cmdq_lower_plan *plan)
 {
-    for (size_t i = 0; i < plan->buffers.count; i++)
+    for (size_t i = 0; i < plan->buffers.count; i++) {
         TV_VEC_FINI(&plan->buffers.data[i].readers);
+        TV_VEC_FINI(&plan->buffers.data[i].writers);
+        TV_VEC_FINI(&plan->buffers.data[i].before);
+    }
     TV_VEC_FINI(&plan->buffers);
     free(plan->formats);
     free(plan->copies);

@@ -42,6 +42,8 @@ typedef struct cmdq_lower_buffer {
     bool started; /* written in this queue */
     uint32_t writer;
     TV_VEC(uint32_t) readers; /* entry ids */
+    TV_VEC(uint32_t) writers; /* of disjoint tiles, which do not wait for each other */
+    TV_VEC(uint32_t) before;  /* what these wait for: the entries of buffers whose memory this one takes */
 } cmdq_lower_buffer;
 
 /* How a value is stored: in integers of `scale`, or in floating point. With several tokens its elements are matrices
@@ -135,7 +137,7 @@ struct cmdq_lowering {
     uint32_t slot, next_te, next_ve;
     uint32_t *kv_writer; /* [caches]: the last KV_STORE */
     uint32_t rows, position, first_logits_row;
-    uint32_t reads[8], writes[4], read_count, write_count; /* buffers */
+    uint32_t reads[8], writes[4], tiles[2], read_count, write_count, tile_count; /* buffers */
     tv_weight_report weights;
     tv_llm_progress step_progress;
     uint64_t step_done, step_count; /* tokens of the current step: before the current rows; all */

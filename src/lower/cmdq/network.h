@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Internals of the lowering of networks to CMDQ: one queue for the whole network.
+ *
+ * Values of convolutions are stored with the channels last, others in row-major order. A value is resident, in segments
+ * that each fit an SPM bank, from the node that computes it to its last reader, if there is space; otherwise it is in
+ * DRAM and passes through slots, tile by tile. Positions in values are numbers of elements, so a Reshape is another
+ * name of the same storage. network_values.c stores values, network_products.c lowers products and network_elements.c
+ * the other operators; network.c builds and runs the queue. */
+#ifndef TV_LOWER_CMDQ_NETWORK_H
+#define TV_LOWER_CMDQ_NETWORK_H
+
+#include "graph/network.h"
+#include "lower/cmdq/emit.h"
+
+enum { CMDQ_NET_SEGMENTS_MAX = 24, CMDQ_NET_SLOTS = 2 };
+
+/* Elements [first, first + count) of a value: in a buffer of SPM, or stored to DRAM by an entry. */
+typedef struct cmdq_net_range {
+    uint64_t first, count;
+    uint32_t where; /* buffer or entry */
+} cmdq_net_range;
+
+typedef struct cmdq_net_value {
+    uint32_t storage; /* the value whose storage it has: itself, or an input of its Reshape */
+    bool channels_last;
+    unsigned qbits;
+    float scale;
+    uint64_t rows, row_elements; /* how it is cut into tiles: rows of pixels, or of the last axis */
+    uint64_t elements;
+    uint32_t last_use; /* node */
+
+    /* of storages */
+    bool computed, in_dram, is_output;
+    uint64_t dram; /* address */
+    uint32_t segment_count;
+    cmdq_net_range segments[CMDQ_NET_SEGMENTS_MAX];
+    TV_VEC(cmdq_net_range) chunks; /* what entries stored to DRAM */
+} cmdq_net_value;
+
+/* The weights of a product in DRAM: rows of integers, then a scale and a bias for each row. */
+typedef struct cmdq_net_weights {
+    unsigned bits;
+    uint64_t rows, columns, row_bytes, data, scales, bias; /* bias 0: none */
+} cmdq_net_weights;
+
+typedef struct cmdq_network {
+    cmdq_lowering l; /* queue entries and their dependencies: only what entries.c uses is set */
+    cmdq_lower_plan plan;
+    const tv_graph *graph;
+    cmdq_net_value *values;    /* of each value */
+    cmdq_net_weights *weights; /* of each node */
+    const float *ranges;       /* of each value, or NULL */
+    TV_VEC(uint32_t) live;     /* buffers with memory */
+    tv_status status;          /* sticky */
+    const tv_diag_sink *sink;
+    uint32_t node;       /* that is lowered */
+    uint32_t prefetched; /* node whose first weights are loaded, or TV_NO_VALUE; its buffers: */
+    uint32_t prefetch_weights, prefetch_params;
+
+    tv_program *program;
+    uint32_t *entries_end; /* of each node: number of entries after it */
+    tv_layer *layers;      /* of each node */
+    size_t layer_count;
+    uint64_t dram_end;
+    tv_tensor *tensors; /* results of the last run, of each value */
+    bool keep_values, timing;
+    uint64_t *layer_ends; /* of each node: cycle at which its last entry completes */
+} cmdq_network;
+
+static inline cmdq_net_value *cmdq_net_value_at(const cmdq_network *net, uint32_t value) { return &net->values[value]; }
+
+static inline const tv_graph_shape *cmdq_net_dims(const cmdq_network *net, uint32_t value)
+{
+    return &tv_graph_value_at(net->graph, value)->shape;
+}
+
+/* ---- network_values.c ---- */
+
+/* Sets formats and layouts, and gives each storage its memory in DRAM. TV_ERR_INPUT: an operator is not supported. */
+tv_status cmdq_net_choose_formats(cmdq_network *net);
+
+uint64_t cmdq_net_allocate_dram(cmdq_network *net, uint64_t bytes);
+
+/* A buffer of SPM; evicts values that the current node does not use. TV_NO_VALUE: net->status is TV_ERR_INPUT. */
+uint32_t cmdq_net_buffer(cmdq_network *net, uint64_t bytes);
+uint32_t cmdq_net_try_buffer(cmdq_network *net, uint64_t bytes); /* TV_NO_VALUE: there is no space; evicts nothing */
+void cmdq_net_release(cmdq_network *net, uint32_t buffer);       /* TV_NO_VALUE is allowed */
+
+/* Makes the output of the current node resident, if there is space for it, in segments of whole rows. */
+void cmdq_net_make_resident(cmdq_network *net, uint32_t value);
+
+/* Loads a value into SPM as a whole, if there is space and it is only in DRAM. */
+void cmdq_net_fetch(cmdq_network *net, uint32_t value);
+
+/* Stores a resident value to DRAM, if it is not there. */
+void cmdq_net_store(cmdq_network *net, uint32_t value);
+
+/* Moves a resident value to DRAM. */
+void cmdq_net_evict(cmdq_network *net, uint32_t value);
+
+/* True when elements [first, first + count) are in one segment. */
+bool cmdq_net_is_resident(const cmdq_network *net, uint32_t value, uint64_t first, uint64_t count);
+
+/* Elements of a value for reading: from its segment, or brought into `slot`, a buffer that has space for them. */
+cmdq_lower_operand cmdq_net_read(cmdq_network *net, uint32_t value, uint64_t first, uint64_t count, uint32_t slot);
+
+/* Likewise `rows` rows of `count` elements that are `stride` elements apart, from DRAM. */
+cmdq_lower_operand cmdq_net_read_rows(cmdq_network *net, uint32_t value, uint64_t first, uint64_t rows, uint64_t count,
+                                      uint64_t stride, uint32_t slot);
+
+/* Elements of a value for writing: its segment, which has all of them, or `slot`. cmdq_net_written completes it. */
+cmdq_lower_operand cmdq_net_write(const cmdq_network *net, uint32_t value, uint64_t first, uint64_t count,
+                                  uint32_t slot);
+/* Call it after cmdq_lower_add_write: tiles of a resident value do not wait for each other. */
+void cmdq_net_share_output(cmdq_network *net, uint32_t value);
+void cmdq_net_written(cmdq_network *net, uint32_t value, uint64_t first, uint64_t count, cmdq_lower_operand from);
+
+/* Stores `rows` rows of `count` elements to DRAM, `stride` elements apart. */
+void cmdq_net_written_rows(cmdq_network *net, uint32_t value, uint64_t first, uint64_t rows, uint64_t count,
+                           uint64_t stride, cmdq_lower_operand from);
+
+/* Largest number of elements from `first` on, at limit `count`, that are in one segment of a resident value, or `count`
+ * if it is not resident. */
+uint64_t cmdq_net_run_length(const cmdq_network *net, uint32_t value, uint64_t first, uint64_t count);
+
+/* ---- network_products.c ---- */
+
+tv_status cmdq_net_upload(cmdq_network *net, const tv_network_options *options);
+void cmdq_net_emit_product(cmdq_network *net, const tv_graph_node *n); /* Conv, Linear */
+
+/* Loads the first weights of the next product, if there is space. */
+void cmdq_net_prefetch(cmdq_network *net, uint32_t node);
+
+/* ---- network_elements.c ---- */
+
+/* What the machine lacks for a node, or NULL. */
+const char *cmdq_net_lacks(const cmdq_network *net, const tv_graph_node *n);
+void cmdq_net_emit_node(cmdq_network *net, const tv_graph_node *n); /* other than products */
+
+extern const tv_network_backend tv_network_cmdq;
+
+#endif

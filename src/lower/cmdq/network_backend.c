@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Builds the queue of a network, and runs it. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "graph/codes.h"
+#include "lower/cmdq/network.h"
+#include "num/float.h"
+#include "trivet/file.h"
+#include "trivet/trace.h"
+
+/* ---- Creating ---- */
+
+static void destroy(void *state)
+{
+    cmdq_network *net = state;
+    if (!net)
+        return;
+    for (uint32_t v = 0; v < net->graph->values.count; v++) {
+        if (net->values)
+            TV_VEC_FINI(&net->values[v].chunks);
+        if (net->tensors)
+            tv_tensor_fini(&net->tensors[v]);
+    }
+    cmdq_lower_plan_fini(&net->plan);
+    tv_queue_builder_free(net->l.builder);
+    TV_VEC_FINI(&net->l.deps);
+    TV_VEC_FINI(&net->l.occupied);
+    TV_VEC_FINI(&net->live);
+    tv_machine_free(net->l.machine);
+    tv_program_free(net->program);
+    free(net->values);
+    free(net->weights);
+    free(net->entries_end);
+    free(net->layers);
+    free(net->layer_ends);
+    free(net->tensors);
+    free(net);
+}
+
+static tv_status allocate(cmdq_network *net)
+{
+    size_t values = net->graph->values.count + 1, nodes = net->graph->nodes.count + 1;
+    net->values = calloc(values, sizeof *net->values);
+    net->tensors = calloc(values, sizeof *net->tensors);
+    net->weights = calloc(nodes, sizeof *net->weights);
+    net->entries_end = calloc(nodes, sizeof *net->entries_end);
+    net->layers = calloc(nodes, sizeof *net->layers);
+    net->layer_ends = calloc(nodes, sizeof *net->layer_ends);
+    bool ok = net->values && net->tensors && net->weights && net->entries_end && net->layers && net->layer_ends;
+    uint32_t *last = ok ? tv_graph_last_uses(net->graph, false) : NULL;
+    for (uint32_t v = 0; last && v < net->graph->values.count; v++)
+        net->values[v].last_use = last[v];
+    free(last);
+    return last ? TV_OK : tv_fail_memory(net->sink);
+}
+
+static tv_status check(const cmdq_network *net)
+{
+    for (size_t i = 0; i < net->graph->nodes.count; i++) {
+        const tv_graph_node *n = &net->graph->nodes.data[i];
+        const char *lacks = cmdq_net_lacks(net, n);
+        if (lacks)
+            return tv_backend_reject(net->graph, n, "cmdq", lacks, net->sink);
+    }
+    return TV_OK;
+}
+
+/* ---- The queue ---- */
+
+static void free_ended(cmdq_network *net)
+{
+    const tv_graph_node *n = tv_graph_node_at(net->graph, net->node);
+    for (unsigned k = 0; k <= TV_GRAPH_INPUTS_MAX; k++) {
+        uint32_t v = k < TV_GRAPH_INPUTS_MAX ? n->inputs[k] : n->output;
+        if (v == TV_NO_VALUE)
+            continue;
+        cmdq_net_value *storage = &net->values[net->values[v].storage];
+        if (storage->last_use > net->node)
+            continue;
+        for (uint32_t i = 0; i < storage->segment_count; i++)
+            cmdq_net_release(net, storage->segments[i].where);
+        storage->segment_count = 0;
+    }
+}
+
+/* Entries are labelled with the name of their node. */
+static void set_label(cmdq_network *net, const tv_graph_node *n)
+{
+    snprintf(net->l.block_name, sizeof net->l.block_name, "n%" PRIu32, cmdq_lower_node_index(&net->l, n));
+}
+
+static void emit_nodes(cmdq_network *net)
+{
+    uint32_t count = (uint32_t)net->graph->nodes.count;
+    for (uint32_t i = 0; i < count && net->status == TV_OK; i++) {
+        const tv_graph_node *n = tv_graph_node_at(net->graph, i);
+        net->node = i;
+        net->layers[i] = (tv_layer){.node = i};
+        set_label(net, n);
+        if (n->op == TV_OP_CONV || n->op == TV_OP_LINEAR)
+            cmdq_net_emit_product(net, n);
+        else
+            cmdq_net_emit_node(net, n);
+        free_ended(net);
+        net->entries_end[i] = tv_queue_builder_count(net->l.builder);
+    }
+}
+
+static tv_status print_metadata(const cmdq_network *net, tv_buf *out)
+{
+    const char *separator = "";
+    tv_buf_str(out, "{\"version\": \"1.3\", \"graph_name\": \"network\", \"outputs\": [");
+    for (size_t i = 0; i < net->graph->outputs.count; i++) {
+        uint32_t value = net->graph->outputs.data[i].value;
+        const cmdq_net_value *v = &net->values[net->values[value].storage];
+        tv_buf_printf(out,
+                      "%s{\"name\": \"output%zu\", \"dram_addr\": %" PRIu64 ", \"num_elements\": %" PRIu64
+                      ", \"qbits\": %u}",
+                      separator, i, v->dram, v->elements, v->qbits);
+        separator = ", ";
+    }
+    tv_buf_str(out, "]}");
+    return out->failed ? tv_fail_memory(net->sink) : TV_OK;
+}
+
+static tv_status report_size(const cmdq_network *net)
+{
+    if (net->status != TV_ERR_INPUT)
+        return net->status == TV_ERR_MEMORY ? tv_fail_memory(net->sink) : net->status;
+    char name[TV_VALUE_NAME_MAX];
+    tv_graph_value_name(net->graph, tv_graph_node_at(net->graph, net->node)->output, name);
+    return tv_fail(net->sink, TV_ERR_INPUT, TV_CODE(CONFIG_COMBINATION), "make spm.bank_bytes larger with -D",
+                   "the tiles of %s do not fit SPM banks of %" PRIu64 " bytes", name, net->l.bank_bytes);
+}
+
+static tv_status build_queue(cmdq_network *net)
+{
+    tv_buf metadata = {0};
+    tv_status status = print_metadata(net, &metadata);
+    if (status == TV_OK)
+        status = tv_queue_builder_new("network.json", (tv_sv){(const char *)metadata.data, metadata.len}, NULL,
+                                      net->sink, &net->l.builder);
+    tv_buf_fini(&metadata);
+    TV_TRY(status);
+    for (size_t i = 0; i < net->graph->inputs.count; i++)
+        net->values[net->graph->inputs.data[i]].in_dram = true;
+    emit_nodes(net);
+    TV_TRY(report_size(net));
+    tv_queue_builder_opcode(net->l.builder, CMDQ_END);
+    tv_queue_builder_end_entry(net->l.builder, NULL, NULL, 0);
+    tv_queue_builder *builder = net->l.builder;
+    net->l.builder = NULL;
+    TV_TRY(tv_queue_builder_finish(builder, &net->program));
+    return net->l.deps.failed || net->plan.buffers.failed ? tv_fail_memory(net->sink) : TV_OK;
+}
+
+static tv_status create(const tv_graph *graph, const tv_network_options *options, const tv_diag_sink *sink,
+                        void **state)
+{
+    cmdq_network *net = calloc(1, sizeof *net);
+    if (!net)
+        return tv_fail_memory(sink);
+    net->graph = net->l.graph = graph;
+    net->l.plan = &net->plan;
+    net->l.te = (unsigned)tv_backend_parameter(options->config, "npu.te");
+    net->l.ve = (unsigned)tv_backend_parameter(options->config, "npu.ve");
+    net->l.bank_bytes = tv_backend_parameter(options->config, "spm.bank_bytes");
+    net->l.context = (uint32_t)tv_backend_parameter(options->config, "spm.banks");
+    net->sink = sink;
+    net->timing = options->mode == TV_MODE_TIMING;
+    net->keep_values = options->keep_values;
+    net->ranges = options->ranges;
+    net->prefetched = TV_NO_VALUE;
+    net->dram_end = 64; /* address 0: none */
+    tv_status status = allocate(net);
+    if (status == TV_OK)
+        status = cmdq_net_choose_formats(net);
+    if (status == TV_OK)
+        status = check(net);
+    if (status == TV_OK)
+        status = tv_machine_new(options->config, options->mode, sink, &net->l.machine);
+    if (status == TV_OK)
+        tv_machine_set_threads(net->l.machine, options->threads);
+    if (status == TV_OK)
+        status = cmdq_net_upload(net, options);
+    if (status == TV_OK)
+        status = build_queue(net);
+    if (status != TV_OK) {
+        destroy(net);
+        return status;
+    }
+    *state = net;
+    return TV_OK;
+}
+
+/* ---- Tensors ---- */
+
+static tv_dtype dtype_of(const cmdq_net_value *v) { return v->qbits == 32 ? TV_F32 : v->qbits == 16 ? TV_F16 : TV_S8; }
+
+/* Element i of the tensor in the order of the storage. */
+static uint64_t storage_index(const cmdq_network *net, uint32_t value, uint64_t i)
+{
+    const tv_graph_shape *s = cmdq_net_dims(net, value);
+    if (!net->values[value].channels_last)
+        return i;
+    uint64_t c = (uint64_t)s->dims[1], pixels = (uint64_t)(s->dims[2] * s->dims[3]), image = i / (c * pixels);
+    return image * c * pixels + i % pixels * c + i / pixels % c;
+}
+
+static void store_element(const cmdq_net_value *v, uint8_t *data, uint64_t at, double x)
+{
+    double q = x / (double)v->scale;
+    if (v->qbits == 8)
+        ((int8_t *)data)[at] = (int8_t)(q > 127 ? 127 : q < -127 ? -127 : nearbyint(q));
+    else if (v->qbits == 16)
+        ((uint16_t *)(void *)data)[at] = tv_f16_from_f32((float)x);
+    else
+        ((float *)(void *)data)[at] = (float)x;
+}
+
+static tv_status write_input(const cmdq_network *net, uint32_t value, const tv_tensor *t, const tv_diag_sink *sink)
+{
+    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    size_t bytes = (size_t)(v->elements * v->qbits / 8);
+    uint8_t *data = calloc(bytes + 1, 1);
+    if (!data)
+        return tv_fail_memory(sink);
+    for (uint64_t i = 0; i < v->elements; i++)
+        store_element(v, data, storage_index(net, value, i), tv_tensor_real(t, i));
+    tv_status status = tv_machine_write(net->l.machine, "dram", v->dram, data, bytes, sink);
+    free(data);
+    return status;
+}
+
+static tv_status read_value(const cmdq_network *net, uint32_t value, const tv_diag_sink *sink)
+{
+    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    tv_tensor type = tv_graph_tensor_of(net->graph, value), *t = &net->tensors[value];
+    size_t bytes = (size_t)(v->elements * v->qbits / 8);
+    tv_tensor_fini(t);
+    uint8_t *data = malloc(bytes + 1);
+    tv_status status = data ? tv_tensor_init(t, type.element, type.rank, type.dims, sink) : tv_fail_memory(sink);
+    if (status == TV_OK)
+        status = tv_machine_read(net->l.machine, "dram", v->dram, data, bytes, sink);
+    for (uint64_t i = 0; i < v->elements && status == TV_OK; i++)
+        tv_tensor_set_real(t, i, tv_dtype_value(dtype_of(v), data, storage_index(net, value, i)) * (double)v->scale);
+    free(data);
+    return status;
+}
+
+/* ---- Running ---- */
+
+typedef struct recorder {
+    cmdq_network *net;
+    uint64_t first; /* number of the first entry */
+} recorder;
+
+static uint32_t node_of(const cmdq_network *net, uint64_t entry)
+{
+    uint32_t low = 0, high = (uint32_t)net->graph->nodes.count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (net->entries_end[middle] > entry)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static void record_event(void *user, const tv_event *event)
+{
+    recorder *r = user;
+    cmdq_network *net = r->net;
+    if (event->kind != TV_EVENT_ENGINE || event->index < (int64_t)r->first)
+        return;
+    uint32_t node = node_of(net, (uint64_t)event->index - r->first);
+    if (node >= net->graph->nodes.count)
+        return;
+    net->layer_ends[node] = tv_max_u64(net->layer_ends[node], event->end);
+    net->layers[node].macs += event->macs;
+    net->layers[node].bytes += event->bytes;
+}
+
+static void finish_layers(cmdq_network *net, uint64_t start)
+{
+    uint64_t end = start;
+    net->layer_count = net->graph->nodes.count;
+    for (size_t i = 0; i < net->layer_count; i++) {
+        uint64_t own = tv_max_u64(net->layer_ends[i], end);
+        net->layers[i].cycles = own - end;
+        end = own;
+    }
+}
+
+static tv_status run(void *state, const tv_tensor *const *inputs, const tv_diag_sink *sink)
+{
+    cmdq_network *net = state;
+    tv_stats stats = {.size = sizeof stats};
+    recorder r = {.net = net};
+    for (size_t i = 0; inputs && i < net->graph->inputs.count; i++)
+        TV_TRY(write_input(net, net->graph->inputs.data[i], inputs[i], sink));
+    for (size_t i = 0; i < net->graph->nodes.count; i++) {
+        net->layer_ends[i] = net->layers[i].macs = net->layers[i].bytes = 0;
+    }
+    TV_TRY(tv_machine_load(net->l.machine, net->program, sink));
+    TV_TRY(tv_machine_stats(net->l.machine, &stats));
+    r.first = stats.instructions;
+    tv_machine_trace(net->l.machine, &(tv_trace_sink){.event = record_event, .user = &r});
+    tv_status status = tv_backend_run(net->l.machine, NULL, sink);
+    tv_machine_trace(net->l.machine, NULL);
+    finish_layers(net, stats.cycles);
+    for (size_t i = 0; i < net->graph->outputs.count && status == TV_OK && !net->timing; i++)
+        status = read_value(net, net->graph->outputs.data[i].value, sink);
+    for (size_t i = 0; i < net->graph->nodes.count && status == TV_OK && !net->timing && net->keep_values; i++)
+        status = read_value(net, net->graph->nodes.data[i].output, sink);
+    return status;
+}
+
+static const tv_tensor *tensor(void *state, uint32_t value)
+{
+    const cmdq_network *net = state;
+    return net->tensors[value].data ? &net->tensors[value] : NULL;
+}
+
+static size_t layers(const void *state, const tv_layer **list)
+{
+    const cmdq_network *net = state;
+    *list = net->layers;
+    return net->layer_count;
+}
+
+static tv_machine *machine(void *state) { return ((cmdq_network *)state)->l.machine; }
+
+const tv_network_backend tv_network_cmdq = {.name = "cmdq",
+                                            .create = create,
+                                            .destroy = destroy,
+                                            .run = run,
+                                            .tensor = tensor,
+                                            .layers = layers,
+                                            .machine = machine};

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators of networks other than products with constants: pools, element by element, along the last axis, moves. */
+#include <math.h>
+
+#include "lower/cmdq/network.h"
+
+enum { TILE_BYTES = 65536 }; /* of an operand that passes through slots */
+
+static const cmdq_net_value *storage_of(const cmdq_network *net, uint32_t value)
+{
+    return &net->values[net->values[value].storage];
+}
+
+static uint64_t bytes_of(const cmdq_network *net, uint32_t value, uint64_t elements)
+{
+    return elements * storage_of(net, value)->qbits / 8;
+}
+
+static bool is_constant(const cmdq_network *net, uint32_t value)
+{
+    return tv_graph_value_at(net->graph, value)->source == TV_VALUE_CONSTANT;
+}
+
+/* ---- Slots of operands ---- */
+
+/* Two buffers for an operand that is not in one segment of SPM. */
+typedef struct slot_pair {
+    uint32_t buffers[CMDQ_NET_SLOTS];
+    unsigned next;
+} slot_pair;
+
+static slot_pair allocate_pair(cmdq_network *net, uint32_t value, uint64_t elements)
+{
+    slot_pair pair = {.buffers = {TV_NO_VALUE, TV_NO_VALUE}};
+    bool whole = storage_of(net, value)->segment_count == 1;
+    for (unsigned i = 0; i < CMDQ_NET_SLOTS && !whole && net->status == TV_OK; i++)
+        pair.buffers[i] = cmdq_net_buffer(net, bytes_of(net, value, elements));
+    return pair;
+}
+
+static void release_pair(cmdq_network *net, const slot_pair *pair)
+{
+    for (unsigned i = 0; i < CMDQ_NET_SLOTS; i++)
+        cmdq_net_release(net, pair->buffers[i]);
+}
+
+static uint32_t next_slot(slot_pair *pair) { return pair->buffers[pair->next++ % CMDQ_NET_SLOTS]; }
+
+/* ---- Constants ---- */
+
+/* Loads a constant of binary32 into a buffer; its memory in DRAM is allocated once. */
+static cmdq_lower_operand load_constant(cmdq_network *net, uint32_t value)
+{
+    cmdq_net_value *v = &net->values[value];
+    const tv_tensor *t = tv_graph_value_at(net->graph, value)->tensor;
+    uint64_t count = tv_tensor_count(t);
+    if (!v->in_dram) {
+        v->dram = cmdq_net_allocate_dram(net, count * 4);
+        v->in_dram = true;
+        if (!net->timing && net->status == TV_OK)
+            net->status = tv_machine_write(net->l.machine, "dram", v->dram, t->data, count * 4, net->sink);
+    }
+    cmdq_lower_operand to = cmdq_lower_f32(cmdq_net_buffer(net, count * 4));
+    if (net->status == TV_OK)
+        cmdq_lower_load(&net->l, to, "weight", v->dram, 1, count, 0);
+    return to;
+}
+
+/* ---- Element by element ---- */
+
+static const char *const unary_names[TV_OPS] = {[TV_OP_RELU] = "relu",
+                                                [TV_OP_LEAKY_RELU] = "leaky_relu",
+                                                [TV_OP_CLIP] = "clip",
+                                                [TV_OP_ABS] = "abs",
+                                                [TV_OP_NEG] = "neg",
+                                                [TV_OP_SIGMOID] = "sigmoid",
+                                                [TV_OP_TANH] = "tanh",
+                                                [TV_OP_EXP] = "exp",
+                                                [TV_OP_LOG] = "log",
+                                                [TV_OP_SQRT] = "sqrt",
+                                                [TV_OP_RECIPROCAL] = "recip",
+                                                [TV_OP_ERF] = "erf",
+                                                [TV_OP_HARD_SWISH] = "hardswish",
+                                                [TV_OP_HARD_SIGMOID] = "hardsigmoid"};
+
+static const char *const binary_names[TV_OPS] = {
+    [TV_OP_DIV] = "div", [TV_OP_MIN] = "min", [TV_OP_MAX] = "max", [TV_OP_POW] = "pow"};
+
+static bool is_unary(tv_graph_op op) { return unary_names[op] || op == TV_OP_SWISH || op == TV_OP_GELU; }
+
+static bool is_binary(tv_graph_op op)
+{
+    return binary_names[op] || op == TV_OP_ADD || op == TV_OP_SUB || op == TV_OP_MUL;
+}
+
+static void begin_unary(cmdq_network *net, const tv_graph_node *n, cmdq_lower_operand in, cmdq_lower_operand out,
+                        uint64_t count)
+{
+    const tv_graph_attrs *a = &n->attrs;
+    cmdq_opcode opcode = n->op == TV_OP_SWISH  ? CMDQ_VE_SILU_TILE
+                         : n->op == TV_OP_GELU ? CMDQ_VE_GELU_TILE
+                                               : CMDQ_VE_UNARY_TILE;
+    cmdq_lower_begin_vector(&net->l, opcode, in, out, 1, count);
+    if (n->op == TV_OP_GELU && a->approximate)
+        tv_queue_builder_text(net->l.builder, CMDQ_F_approximation, "tanh");
+    if (opcode == CMDQ_VE_UNARY_TILE)
+        tv_queue_builder_text(net->l.builder, CMDQ_F_unary_function, unary_names[n->op]);
+    if (n->op == TV_OP_LEAKY_RELU || n->op == TV_OP_HARD_SIGMOID)
+        tv_queue_builder_real(net->l.builder, CMDQ_F_alpha, (double)a->alpha);
+    if (n->op == TV_OP_HARD_SIGMOID)
+        tv_queue_builder_real(net->l.builder, CMDQ_F_beta, (double)a->beta);
+    if (n->op == TV_OP_CLIP && isfinite(a->alpha))
+        tv_queue_builder_real(net->l.builder, CMDQ_F_clip_min, (double)a->alpha);
+    if (n->op == TV_OP_CLIP && isfinite(a->beta))
+        tv_queue_builder_real(net->l.builder, CMDQ_F_clip_max, (double)a->beta);
+}
+
+/* The shortest run of elements from `first` on that is in one segment of each of two values. */
+static uint64_t common_run(const cmdq_network *net, uint32_t a, uint32_t b, uint64_t first, uint64_t count)
+{
+    return cmdq_net_run_length(net, a, first, cmdq_net_run_length(net, b, first, count));
+}
+
+/* Elements of a tile of a node whose tiles are multiples of `unit`: a share of the engines, or what a slot has. */
+static uint64_t tile_elements(const cmdq_network *net, const tv_graph_node *n, uint64_t unit)
+{
+    uint64_t all = net->values[n->output].elements,
+             width = tv_max_u64(storage_of(net, n->output)->qbits, storage_of(net, n->inputs[0])->qbits);
+    uint64_t limit = tv_max_u64(TILE_BYTES * 8 / width / unit, 1) * unit,
+             share = tv_ceil_div(tv_ceil_div(all, unit), net->l.ve) * unit;
+    return tv_min_u64(limit, share);
+}
+
+static void emit_unary(cmdq_network *net, const tv_graph_node *n)
+{
+    uint64_t all = net->values[n->output].elements, tile = tile_elements(net, n, 1);
+    cmdq_net_make_resident(net, n->output);
+    slot_pair in = allocate_pair(net, n->inputs[0], tile), out = allocate_pair(net, n->output, tile);
+    for (uint64_t at = 0, count; at < all && net->status == TV_OK; at += count) {
+        count = common_run(net, n->inputs[0], n->output, at, tv_min_u64(tile, all - at));
+        cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], at, count, next_slot(&in)),
+                           y = cmdq_net_write(net, n->output, at, count, next_slot(&out));
+        begin_unary(net, n, x, y, count);
+        cmdq_net_share_output(net, n->output);
+        cmdq_lower_finish_entry(&net->l);
+        cmdq_net_written(net, n->output, at, count, y);
+        net->layers[net->node].tiles++;
+    }
+    release_pair(net, &in);
+    release_pair(net, &out);
+}
+
+/* How the second operand is repeated, as the machine sees it: rows of `length` elements. */
+typedef enum repeat { REPEAT_NONE, REPEAT_ROW, REPEAT_COLUMN, REPEAT_SCALAR, REPEAT_OTHER } repeat;
+
+static repeat repeat_of(const cmdq_network *net, uint32_t out, uint32_t b, uint64_t *length)
+{
+    const tv_graph_shape *s = cmdq_net_dims(net, out), *t = cmdq_net_dims(net, b);
+    uint64_t count = tv_graph_elements(net->graph, b);
+    bool last = net->values[out].channels_last;
+    *length = 1;
+    if (count == 1)
+        return REPEAT_SCALAR;
+    if (count == net->values[out].elements)
+        return REPEAT_NONE;
+    uint32_t axis = last ? 1 : s->rank - 1; /* whose elements are adjacent */
+    bool row = count == (uint64_t)s->dims[axis], column = !last && t->rank == s->rank && t->dims[axis] == 1;
+    for (uint32_t i = 0; i < t->rank && row; i++) { /* from the last axis */
+        uint32_t own = s->rank - 1 - i;
+        row = t->dims[t->rank - 1 - i] == 1 || own == axis;
+    }
+    for (uint32_t i = 0; i < s->rank && column; i++)
+        column = i == axis || t->dims[i] == s->dims[i];
+    *length = (uint64_t)s->dims[axis];
+    return row ? REPEAT_ROW : column ? REPEAT_COLUMN : REPEAT_OTHER;
+}
+
+/* The operand that has all elements of the output, and the one that may be repeated. */
+typedef struct pair {
+    uint32_t whole, other;
+    bool swapped;
+    repeat repeat;
+    uint64_t length;
+} pair;
+
+static pair pair_of(const cmdq_network *net, const tv_graph_node *n)
+{
+    pair p = {.whole = n->inputs[0], .other = n->inputs[1]};
+    bool first = tv_graph_elements(net->graph, n->inputs[0]) == net->values[n->output].elements &&
+                 !is_constant(net, n->inputs[0]);
+    if (!first) {
+        p.whole = n->inputs[1];
+        p.other = n->inputs[0];
+        p.swapped = true;
+    }
+    p.repeat = repeat_of(net, n->output, p.other, &p.length);
+    return p;
+}
+
+static void begin_binary(cmdq_network *net, const tv_graph_node *n, const pair *p, cmdq_lower_operand operands[3],
+                         uint64_t count)
+{
+    static const char *const names[] = {[REPEAT_ROW] = "row", [REPEAT_COLUMN] = "column", [REPEAT_SCALAR] = "scalar"};
+    bool adds = n->op == TV_OP_ADD || n->op == TV_OP_SUB, rows = p->repeat == REPEAT_ROW || p->repeat == REPEAT_COLUMN;
+    cmdq_opcode opcode = adds ? CMDQ_VE_ADD_TILE : n->op == TV_OP_MUL ? CMDQ_VE_MUL_TILE : CMDQ_VE_BINARY_TILE;
+    if (n->op == TV_OP_SUB) /* a - b = a + (-1) b */
+        operands[p->swapped ? 0 : 1].scale *= -1;
+    cmdq_lower_begin_vector(&net->l, opcode, operands[0], operands[2], rows ? count / p->length : 1,
+                            rows ? p->length : count);
+    if (opcode == CMDQ_VE_BINARY_TILE)
+        tv_queue_builder_text(net->l.builder, CMDQ_F_binary_function, binary_names[n->op]);
+    cmdq_lower_set_address(&net->l, CMDQ_F_in2_bank, operands[1].buffer, operands[1].offset);
+    cmdq_lower_set_scale(&net->l, CMDQ_F_scale_in2, operands[1].scale);
+    if (operands[1].qbits != operands[0].qbits)
+        cmdq_lower_set_integer(&net->l, CMDQ_F_qbits_in2, operands[1].qbits);
+    if (p->repeat != REPEAT_NONE)
+        tv_queue_builder_text(net->l.builder, CMDQ_F_broadcast, names[p->repeat]);
+    if (operands[1].buffer != operands[0].buffer)
+        cmdq_lower_add_read(&net->l, operands[1].buffer);
+}
+
+/* The second operand where it is the same for all tiles. */
+static cmdq_lower_operand load_repeated(cmdq_network *net, const pair *p, slot_pair *slots)
+{
+    if (is_constant(net, p->other)) {
+        cmdq_lower_operand to = load_constant(net, p->other);
+        slots->buffers[0] = to.buffer;
+        return to;
+    }
+    *slots = allocate_pair(net, p->other, net->values[p->other].elements);
+    return cmdq_net_read(net, p->other, 0, net->values[p->other].elements, next_slot(slots));
+}
+
+static void emit_binary(cmdq_network *net, const tv_graph_node *n)
+{
+    pair p = pair_of(net, n);
+    bool same = p.repeat == REPEAT_NONE && !is_constant(net, p.other), by_row = p.repeat == REPEAT_COLUMN;
+    uint64_t all = net->values[n->output].elements, tile = tile_elements(net, n, p.length);
+    slot_pair other = {.buffers = {TV_NO_VALUE, TV_NO_VALUE}};
+    cmdq_lower_operand operands[3] = {{0}}, repeated = {0};
+    cmdq_net_make_resident(net, n->output);
+    slot_pair in = allocate_pair(net, p.whole, tile), out = allocate_pair(net, n->output, tile);
+    if (same)
+        other = allocate_pair(net, p.other, tile);
+    else
+        repeated = load_repeated(net, &p, &other);
+    for (uint64_t at = 0, count; at < all && net->status == TV_OK; at += count) {
+        count = common_run(net, p.whole, n->output, at, tv_min_u64(tile, all - at));
+        if (same)
+            count = cmdq_net_run_length(net, p.other, at, count);
+        operands[0] = cmdq_net_read(net, p.whole, at, count, next_slot(&in));
+        operands[1] = same                      ? cmdq_net_read(net, p.other, at, count, next_slot(&other))
+                      : by_row                  ? cmdq_lower_skip(repeated, at / p.length)
+                      : p.repeat == REPEAT_NONE ? cmdq_lower_skip(repeated, at)
+                                                : repeated;
+        operands[2] = cmdq_net_write(net, n->output, at, count, next_slot(&out));
+        begin_binary(net, n, &p, operands, count);
+        cmdq_net_share_output(net, n->output);
+        cmdq_lower_finish_entry(&net->l);
+        cmdq_net_written(net, n->output, at, count, operands[2]);
+        net->layers[net->node].tiles++;
+    }
+    release_pair(net, &in);
+    release_pair(net, &out);
+    release_pair(net, &other);
+}
+
+/* ---- Along the last axis ---- */
+
+static const char *const reduce_names[TV_OPS] = {
+    [TV_OP_REDUCE_SUM] = "sum", [TV_OP_REDUCE_MEAN] = "mean", [TV_OP_REDUCE_MAX] = "max", [TV_OP_REDUCE_MIN] = "min"};
+
+static bool is_by_rows(tv_graph_op op) { return reduce_names[op] || op == TV_OP_SOFTMAX || op == TV_OP_NORM; }
+
+static void begin_rows(cmdq_network *net, const tv_graph_node *n, cmdq_lower_operand in, cmdq_lower_operand out,
+                       uint64_t rows, uint64_t length)
+{
+    cmdq_opcode opcode = n->op == TV_OP_SOFTMAX   ? CMDQ_VE_SOFTMAX_TILE
+                         : reduce_names[n->op]    ? CMDQ_VE_REDUCE_TILE
+                         : n->attrs.subtract_mean ? CMDQ_VE_LAYERNORM_TILE
+                                                  : CMDQ_VE_RMSNORM_TILE;
+    cmdq_lower_begin_vector(&net->l, opcode, in, out, rows, length);
+    if (reduce_names[n->op])
+        tv_queue_builder_text(net->l.builder, CMDQ_F_reduce_function, reduce_names[n->op]);
+    if (n->op == TV_OP_NORM)
+        tv_queue_builder_real(net->l.builder, CMDQ_F_eps, (double)n->attrs.epsilon);
+}
+
+static void emit_rows(cmdq_network *net, const tv_graph_node *n)
+{
+    uint64_t groups = n->op == TV_OP_NORM ? n->attrs.groups : 1,
+             length = tv_graph_columns(net->graph, n->inputs[0]) / groups,
+             rows_all = net->values[n->inputs[0]].elements / length, out_length = reduce_names[n->op] ? 1 : length;
+    uint64_t rows_max = tv_max_u64(1, TILE_BYTES / 4 / length),
+             rows_tile = tv_min_u64(rows_max, tv_ceil_div(rows_all, net->l.ve));
+    cmdq_lower_operand gains = {.buffer = TV_NO_VALUE}, bias = gains;
+    cmdq_net_make_resident(net, n->output);
+    slot_pair in = allocate_pair(net, n->inputs[0], rows_tile * length),
+              out = allocate_pair(net, n->output, rows_tile * out_length);
+    if (n->op == TV_OP_NORM && n->inputs[1] != TV_NO_VALUE)
+        gains = load_constant(net, n->inputs[1]);
+    if (n->op == TV_OP_NORM && n->inputs[2] != TV_NO_VALUE)
+        bias = load_constant(net, n->inputs[2]);
+    for (uint64_t row = 0, rows; row < rows_all && net->status == TV_OK; row += rows) {
+        rows = tv_min_u64(rows_tile, rows_all - row);
+        rows = cmdq_net_run_length(net, n->output, row * out_length, rows * out_length) / out_length;
+        cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], row * length, rows * length, next_slot(&in)),
+                           y = cmdq_net_write(net, n->output, row * out_length, rows * out_length, next_slot(&out));
+        begin_rows(net, n, x, y, rows, length);
+        cmdq_net_share_output(net, n->output);
+        if (gains.buffer != TV_NO_VALUE) {
+            cmdq_lower_set_address(&net->l, CMDQ_F_gamma_bank, gains.buffer, 0);
+            cmdq_lower_add_read(&net->l, gains.buffer);
+        }
+        if (bias.buffer != TV_NO_VALUE) {
+            cmdq_lower_set_address(&net->l, CMDQ_F_beta_bank, bias.buffer, 0);
+            cmdq_lower_add_read(&net->l, bias.buffer);
+        }
+        cmdq_lower_finish_entry(&net->l);
+        cmdq_net_written(net, n->output, row * out_length, rows * out_length, y);
+        net->layers[net->node].tiles++;
+    }
+    cmdq_net_release(net, gains.buffer);
+    cmdq_net_release(net, bias.buffer);
+    release_pair(net, &in);
+    release_pair(net, &out);
+}
+
+/* ---- Pools ---- */
+
+/* A pool of rows of pixels. Partial last windows are padding at the end. */
+typedef struct pool {
+    uint64_t in_h, in_w, channels, out_h, out_w, kernel[2], stride[2], dilation[2], pad[2], right;
+} pool;
+
+static pool describe_pool(const cmdq_network *net, const tv_graph_node *n)
+{
+    const tv_graph_shape *in = cmdq_net_dims(net, n->inputs[0]), *out = cmdq_net_dims(net, n->output);
+    pool p = {.in_h = (uint64_t)in->dims[2],
+              .in_w = (uint64_t)in->dims[3],
+              .channels = (uint64_t)in->dims[1],
+              .out_h = (uint64_t)out->dims[2],
+              .out_w = (uint64_t)out->dims[3]};
+    for (unsigned i = 0; i < 2; i++) {
+        p.kernel[i] = (uint64_t)n->attrs.lists->kernel[i];
+        p.stride[i] = (uint64_t)n->attrs.lists->stride[i];
+        p.dilation[i] = (uint64_t)n->attrs.lists->dilation[i];
+        p.pad[i] = (uint64_t)n->attrs.lists->pad_begin[i];
+    }
+    uint64_t reach = (p.out_w - 1) * p.stride[1] + (p.kernel[1] - 1) * p.dilation[1] + 1;
+    p.right = reach > p.in_w + p.pad[1] ? reach - p.in_w - p.pad[1] : 0;
+    return p;
+}
+
+static void emit_pool_tile(cmdq_network *net, const tv_graph_node *n, const pool *p, cmdq_lower_operand x,
+                           cmdq_lower_operand y, const uint64_t rows[3])
+{
+    cmdq_lowering *l = &net->l;
+    tv_queue_builder_opcode(l->builder, CMDQ_VE_POOL_TILE);
+    cmdq_lower_set_integer(l, CMDQ_F_ve_id, l->next_ve++ % l->ve);
+    tv_queue_builder_text(l->builder, CMDQ_F_pool_function, n->op == TV_OP_MAX_POOL ? "max" : "avg");
+    cmdq_lower_set_integer(l, CMDQ_F_in_h, rows[0]);
+    cmdq_lower_set_integer(l, CMDQ_F_in_w, p->in_w);
+    cmdq_lower_set_integer(l, CMDQ_F_in_c, p->channels);
+    cmdq_lower_set_integer(l, CMDQ_F_kernel_h, p->kernel[0]);
+    cmdq_lower_set_integer(l, CMDQ_F_kernel_w, p->kernel[1]);
+    cmdq_lower_set_integer(l, CMDQ_F_stride_h, p->stride[0]);
+    cmdq_lower_set_integer(l, CMDQ_F_stride_w, p->stride[1]);
+    cmdq_lower_set_integer(l, CMDQ_F_dil_h, p->dilation[0]);
+    cmdq_lower_set_integer(l, CMDQ_F_dil_w, p->dilation[1]);
+    cmdq_lower_set_integer(l, CMDQ_F_pad_h, rows[1]);
+    cmdq_lower_set_integer(l, CMDQ_F_pad_bottom, rows[2]);
+    cmdq_lower_set_integer(l, CMDQ_F_pad_w, p->pad[1]);
+    cmdq_lower_set_integer(l, CMDQ_F_pad_right, p->right);
+    if (n->op == TV_OP_AVERAGE_POOL && n->attrs.mode & 1)
+        tv_queue_builder_flag(l->builder, CMDQ_F_count_include_pad, true);
+    cmdq_lower_set_integer(l, CMDQ_F_qbits_activation, x.qbits);
+    cmdq_lower_set_integer(l, CMDQ_F_qbits_out, y.qbits);
+    cmdq_lower_set_address(l, CMDQ_F_in_bank, x.buffer, x.offset);
+    cmdq_lower_set_address(l, CMDQ_F_out_bank, y.buffer, y.offset);
+    cmdq_lower_set_scale(l, CMDQ_F_scale_in, x.scale);
+    cmdq_lower_set_scale(l, CMDQ_F_scale_out, y.scale);
+    cmdq_lower_add_read(l, x.buffer);
+    cmdq_lower_add_write(l, y.buffer);
+    cmdq_net_share_output(net, n->output);
+    cmdq_lower_finish_entry(l);
+}
+
+static void emit_pool(cmdq_network *net, const tv_graph_node *n)
+{
+    pool p = describe_pool(net, n);
+    uint64_t span = (p.kernel[0] - 1) * p.dilation[0] + 1, in_row = p.in_w * p.channels, out_row = p.out_w * p.channels,
+             tile = 1;
+    while (tile < tv_ceil_div(p.out_h, net->l.ve) &&
+           bytes_of(net, n->inputs[0], (tile * p.stride[0] + span) * in_row) <= TILE_BYTES)
+        tile++;
+    cmdq_net_make_resident(net, n->output);
+    slot_pair in = allocate_pair(net, n->inputs[0], tv_min_u64(p.in_h, (tile - 1) * p.stride[0] + span) * in_row),
+              out = allocate_pair(net, n->output, tile * out_row);
+    for (uint64_t row = 0, rows; row < p.out_h && net->status == TV_OK; row += rows) {
+        rows = tv_min_u64(tile, p.out_h - row);
+        rows = cmdq_net_run_length(net, n->output, row * out_row, rows * out_row) / out_row;
+        uint64_t begin = row * p.stride[0], end = (row + rows - 1) * p.stride[0] + span,
+                 first = begin > p.pad[0] ? begin - p.pad[0] : 0,
+                 last = tv_min_u64(p.in_h, end > p.pad[0] ? end - p.pad[0] : 0);
+        uint64_t sizes[3] = {last - first, begin < p.pad[0] ? p.pad[0] - begin : 0,
+                             end > p.in_h + p.pad[0] ? end - p.in_h - p.pad[0] : 0};
+        cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], first * in_row, sizes[0] * in_row, next_slot(&in)),
+                           y = cmdq_net_write(net, n->output, row * out_row, rows * out_row, next_slot(&out));
+        emit_pool_tile(net, n, &p, x, y, sizes);
+        cmdq_net_written(net, n->output, row * out_row, rows * out_row, y);
+        net->layers[net->node].tiles++;
+    }
+    release_pair(net, &in);
+    release_pair(net, &out);
+}
+
+/* ---- Moves ---- */
+
+/* Elements from the axis on, in the order of the storage, of a Concat along it. */
+static uint64_t inner_elements(const cmdq_network *net, uint32_t value, uint32_t axis, bool channels_last)
+{
+    static const uint32_t order[4] = {0, 2, 3, 1};
+    const tv_graph_shape *s = cmdq_net_dims(net, value);
+    uint64_t n = 1;
+    uint32_t at = 0;
+    while (channels_last && order[at] != axis)
+        at++;
+    for (uint32_t i = channels_last ? at : axis; i < s->rank; i++)
+        n *= (uint64_t)s->dims[channels_last ? order[i] : i];
+    return n;
+}
+
+/* Stores the inputs side by side in DRAM. */
+static void emit_concat(cmdq_network *net, const tv_graph_node *n)
+{
+    bool last = net->values[n->output].channels_last;
+    uint32_t axis = cmdq_net_dims(net, n->output)->rank - 1 - n->attrs.axis_from_end;
+    uint64_t to = inner_elements(net, n->output, axis, last), at = 0;
+    const cmdq_net_value *out = storage_of(net, n->output);
+    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX && n->inputs[k] != TV_NO_VALUE && net->status == TV_OK; k++) {
+        const cmdq_net_value *in = storage_of(net, n->inputs[k]);
+        uint64_t from = inner_elements(net, n->inputs[k], axis, last), rows = net->values[n->inputs[k]].elements / from,
+                 tile = tv_max_u64(1, TILE_BYTES / 4 / from);
+        bool converts = in->qbits != out->qbits || in->scale != out->scale;
+        slot_pair slots = allocate_pair(net, n->inputs[k], tile * from),
+                  copies = {.buffers = {TV_NO_VALUE, TV_NO_VALUE}};
+        for (unsigned i = 0; i < CMDQ_NET_SLOTS && converts && net->status == TV_OK; i++)
+            copies.buffers[i] = cmdq_net_buffer(net, tile * from * out->qbits / 8);
+        for (uint64_t row = 0, count; row < rows && net->status == TV_OK; row += count) {
+            count = tv_min_u64(tile, rows - row);
+            cmdq_lower_operand x = cmdq_net_read(net, n->inputs[k], row * from, count * from, next_slot(&slots));
+            if (converts) {
+                cmdq_lower_operand y = {next_slot(&copies), 0, out->qbits, out->scale};
+                cmdq_lower_elementwise(&net->l, CMDQ_VE_CAST_TILE, x, NULL, y, count * from);
+                x = y;
+            }
+            cmdq_net_written_rows(net, n->output, row * to + at, count, from, to, x);
+            net->layers[net->node].tiles++;
+        }
+        release_pair(net, &slots);
+        release_pair(net, &copies);
+        at += from;
+    }
+}
+
+/* A Reshape between the orders of images and of rows: transposes [pixels][channels]. */
+static void emit_reorder(cmdq_network *net, const tv_graph_node *n)
+{
+    bool from_last = net->values[n->inputs[0]].channels_last;
+    const tv_graph_shape *s = cmdq_net_dims(net, from_last ? n->inputs[0] : n->output);
+    uint64_t channels = (uint64_t)s->dims[1], all = net->values[n->output].elements, pixels = all / channels;
+    cmdq_net_make_resident(net, n->output);
+    slot_pair in = allocate_pair(net, n->inputs[0], all), out = allocate_pair(net, n->output, all);
+    if (net->status == TV_OK) {
+        cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], 0, all, in.buffers[0]),
+                           y = cmdq_net_write(net, n->output, 0, all, out.buffers[0]);
+        cmdq_lower_begin_vector(&net->l, CMDQ_VE_TRANSPOSE_TILE, x, y, from_last ? pixels : channels,
+                                from_last ? channels : pixels);
+        cmdq_lower_finish_entry(&net->l);
+        cmdq_net_written(net, n->output, 0, all, y);
+        net->layers[net->node].tiles++;
+    }
+    release_pair(net, &in);
+    release_pair(net, &out);
+}
+
+/* ---- Dispatch ---- */
+
+static bool is_pool(tv_graph_op op) { return op == TV_OP_MAX_POOL || op == TV_OP_AVERAGE_POOL; }
+
+static const char *image_lacks(const cmdq_network *net, const tv_graph_node *n)
+{
+    const tv_graph_shape *s = cmdq_net_dims(net, n->inputs[0]);
+    if (s->rank != 4 || s->dims[0] != 1)
+        return "images of other than two axes, or of more than one in a batch";
+    return NULL;
+}
+
+const char *cmdq_net_lacks(const cmdq_network *net, const tv_graph_node *n)
+{
+    uint64_t length;
+    if (tv_graph_value_at(net->graph, n->output)->element != TV_ELEMENT_F32)
+        return "values of this element type";
+    if (n->op == TV_OP_CONV || is_pool(n->op))
+        return image_lacks(net, n);
+    if (n->op == TV_OP_LINEAR)
+        return n->inputs[3] != TV_NO_VALUE && n->attrs.activation ? "residual after an activation" : NULL;
+    if (is_unary(n->op) || is_by_rows(n->op))
+        return NULL;
+    if (is_binary(n->op)) {
+        pair p = pair_of(net, n);
+        if (repeat_of(net, n->output, p.other, &length) == REPEAT_OTHER ||
+            tv_graph_elements(net->graph, p.whole) != net->values[n->output].elements)
+            return "such repetition of an operand";
+        return p.swapped && (n->op == TV_OP_DIV || n->op == TV_OP_POW) ? "repeated first operand" : NULL;
+    }
+    if (n->op == TV_OP_CONCAT || n->op == TV_OP_RESHAPE)
+        return NULL;
+    return "such operator";
+}
+
+void cmdq_net_emit_node(cmdq_network *net, const tv_graph_node *n)
+{
+    if (is_pool(n->op))
+        emit_pool(net, n);
+    else if (is_unary(n->op))
+        emit_unary(net, n);
+    else if (is_binary(n->op))
+        emit_binary(net, n);
+    else if (is_by_rows(n->op))
+        emit_rows(net, n);
+    else if (n->op == TV_OP_CONCAT)
+        emit_concat(net, n);
+    else if (net->values[n->output].storage == n->output)
+        emit_reorder(net, n);
+}

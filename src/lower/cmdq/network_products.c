@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions and products with constants. Weights that fit a bank are loaded once, and tiles are rows of the output;
+ * larger ones pass in blocks of output channels, and the blocks of the output are stored to DRAM, where they are put
+ * side by side. While a product is computed, the first weights of the next one are loaded. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "graph/quantize.h"
+#include "lower/cmdq/network.h"
+
+/* ---- Weights ---- */
+
+enum { STREAMED_BYTES = 65536 }; /* of a tile of an operand in DRAM */
+
+static bool is_product(const tv_graph_node *n) { return n->op == TV_OP_CONV || n->op == TV_OP_LINEAR; }
+
+/* Row `row` of W as the machine has it: of convolutions [kernel][channels] instead of [channels][kernel]. */
+static void reorder_row(const tv_graph_node *n, const tv_tensor *w, uint64_t row, uint64_t columns, float *out)
+{
+    const float *from = (const float *)w->data + row * columns;
+    uint64_t channels = n->op == TV_OP_CONV ? (uint64_t)w->dims[1] : columns, kernel = columns / channels;
+    for (uint64_t c = 0; c < channels; c++)
+        for (uint64_t k = 0; k < kernel; k++)
+            out[k * channels + c] = from[c * kernel + k];
+}
+
+static tv_status write_weights(cmdq_network *net, const tv_graph_node *n, const cmdq_net_weights *w)
+{
+    const tv_tensor *t = tv_graph_value_at(net->graph, n->inputs[1])->tensor;
+    float *row = malloc(w->columns * sizeof *row), scale;
+    uint8_t *packed = calloc(w->row_bytes + 1, 1);
+    tv_status status = row && packed ? TV_OK : tv_fail_memory(net->sink);
+    for (uint64_t r = 0; r < w->rows && status == TV_OK; r++) {
+        reorder_row(n, t, r, w->columns, row);
+        tv_quantize_row(row, (uint32_t)w->columns, (uint32_t)w->columns, w->bits, packed, &scale);
+        scale *= net->values[n->inputs[0]].scale;
+        status = tv_machine_write(net->l.machine, "dram", w->data + r * w->row_bytes, packed, w->row_bytes, net->sink);
+        if (status == TV_OK)
+            status = tv_machine_write(net->l.machine, "dram", w->scales + r * 4, &scale, 4, net->sink);
+    }
+    free(row);
+    free(packed);
+    if (status == TV_OK && w->bias)
+        status = tv_machine_write(net->l.machine, "dram", w->bias,
+                                  tv_graph_value_at(net->graph, n->inputs[2])->tensor->data, w->rows * 4, net->sink);
+    return status;
+}
+
+tv_status cmdq_net_upload(cmdq_network *net, const tv_network_options *options)
+{
+    unsigned bits = options->weight_bits ? options->weight_bits : 8;
+    for (size_t i = 0; i < net->graph->nodes.count; i++) {
+        const tv_graph_node *n = &net->graph->nodes.data[i];
+        cmdq_net_weights *w = &net->weights[i];
+        if (!is_product(n))
+            continue;
+        const tv_tensor *t = tv_graph_value_at(net->graph, n->inputs[1])->tensor;
+        w->rows = (uint64_t)t->dims[0];
+        w->columns = tv_tensor_count(t) / w->rows;
+        w->bits = w->columns % 2 ? 8 : bits; /* rows are whole bytes */
+        w->row_bytes = w->columns * w->bits / 8;
+        w->data = cmdq_net_allocate_dram(net, w->rows * w->row_bytes);
+        w->scales = cmdq_net_allocate_dram(net, w->rows * 4);
+        w->bias = n->inputs[2] == TV_NO_VALUE ? 0 : cmdq_net_allocate_dram(net, w->rows * 4);
+        if (!net->timing)
+            TV_TRY(write_weights(net, n, w));
+        tv_progress_report(&options->progress, "quantizing", i + 1, net->graph->nodes.count);
+    }
+    return TV_OK;
+}
+
+/* ---- The plan of a product ---- */
+
+/* An image of in_h rows of in_w pixels of `channels`; a Linear has rows of one pixel. */
+typedef struct product {
+    const tv_graph_node *n;
+    const cmdq_net_weights *w;
+    uint64_t in_h, in_w, channels, out_h, out_w, out_c, groups;
+    uint64_t kernel[2], stride[2], dilation[2], pad_begin[2], pad_end[2];
+    uint64_t block, block_count; /* output channels at once */
+    uint64_t tile;               /* rows of the output at once */
+} product;
+
+static uint64_t span_of(const product *p, unsigned axis) { return (p->kernel[axis] - 1) * p->dilation[axis] + 1; }
+
+static void describe_image(const cmdq_network *net, product *p)
+{
+    const tv_graph_shape *in = cmdq_net_dims(net, p->n->inputs[0]), *out = cmdq_net_dims(net, p->n->output);
+    const tv_graph_lists *lists = p->n->attrs.lists;
+    p->channels = (uint64_t)in->dims[1];
+    p->in_h = (uint64_t)in->dims[2];
+    p->in_w = (uint64_t)in->dims[3];
+    p->out_h = (uint64_t)out->dims[2];
+    p->out_w = (uint64_t)out->dims[3];
+    p->groups = p->n->attrs.groups;
+    for (unsigned i = 0; i < 2; i++) {
+        p->kernel[i] = (uint64_t)lists->kernel[i];
+        p->stride[i] = (uint64_t)lists->stride[i];
+        p->dilation[i] = (uint64_t)lists->dilation[i];
+        p->pad_begin[i] = (uint64_t)lists->pad_begin[i];
+        p->pad_end[i] = (uint64_t)lists->pad_end[i];
+    }
+}
+
+/* Rows of the input that rows [row, row + rows) of the output read, without padding. */
+static void input_rows(const product *p, uint64_t row, uint64_t rows, uint64_t *first, uint64_t *count, uint64_t *above,
+                       uint64_t *below)
+{
+    int64_t from = (int64_t)(row * p->stride[0]) - (int64_t)p->pad_begin[0],
+            to = (int64_t)((row + rows - 1) * p->stride[0] + span_of(p, 0)) - (int64_t)p->pad_begin[0];
+    *above = from < 0 ? (uint64_t)-from : 0;
+    *below = to > (int64_t)p->in_h ? (uint64_t)(to - (int64_t)p->in_h) : 0;
+    *first = from < 0 ? 0 : (uint64_t)from;
+    *count = (uint64_t)(to > (int64_t)p->in_h ? (int64_t)p->in_h : to) - *first;
+}
+
+static uint64_t bytes_of(const cmdq_network *net, uint32_t value, uint64_t elements)
+{
+    return elements * net->values[net->values[value].storage].qbits / 8;
+}
+
+/* Output channels whose weights fit a bank; all that fit are divided evenly. */
+static void choose_block(const cmdq_network *net, product *p)
+{
+    uint64_t limit = net->l.bank_bytes / (p->w->row_bytes ? p->w->row_bytes : 1);
+    limit = limit > 16 ? limit / 16 * 16 : limit;
+    p->block_count = limit ? tv_ceil_div(p->out_c, limit) : 0;
+    if (p->block_count > 1) /* two slots of a bank each, and an engine for each block */
+        p->block_count = tv_ceil_div(p->block_count, net->l.te) * net->l.te;
+    p->block = p->block_count ? tv_ceil_div(p->out_c, p->block_count) : 0;
+    p->block = p->block_count > 1 ? tv_ceil_div(p->block, 4) * 4 : p->block;
+    p->block_count = p->block ? tv_ceil_div(p->out_c, p->block) : 0;
+}
+
+/* Rows of the output whose tiles have at limit `limit` bytes, input and output; at least 1. */
+static uint64_t rows_within(const cmdq_network *net, const product *p, uint64_t limit)
+{
+    uint64_t in_row = bytes_of(net, p->n->inputs[0], p->in_w * p->channels),
+             out_row = bytes_of(net, p->n->output, p->out_w * p->block), rows = 1;
+    while (rows < p->out_h && (rows + 1) * out_row <= limit && ((rows)*p->stride[0] + span_of(p, 0)) * in_row <= limit)
+        rows++;
+    return rows;
+}
+
+static void choose_tile(const cmdq_network *net, product *p)
+{
+    enum { STREAMED_TILES = 4 };
+    const cmdq_net_value *in = &net->values[net->values[p->n->inputs[0]].storage],
+                         *out = &net->values[net->values[p->n->output].storage];
+    bool streamed = !in->segment_count || !out->segment_count;
+    uint64_t tiles = p->block_count > 1 ? 1 : streamed ? STREAMED_TILES : net->l.te;
+    uint64_t rows = tv_ceil_div(p->out_h, tiles),
+             limit = rows_within(net, p, streamed ? STREAMED_BYTES : net->l.bank_bytes);
+    p->tile = tv_min_u64(rows, limit);
+}
+
+static product describe(const cmdq_network *net, const tv_graph_node *n)
+{
+    product p = {.n = n, .w = &net->weights[cmdq_lower_node_index(&net->l, n)], .in_w = 1, .out_w = 1, .groups = 1};
+    for (unsigned i = 0; i < 2; i++)
+        p.kernel[i] = p.stride[i] = p.dilation[i] = 1;
+    if (n->op == TV_OP_CONV) {
+        describe_image(net, &p);
+    } else {
+        p.channels = tv_graph_columns(net->graph, n->inputs[0]);
+        p.in_h = p.out_h = tv_graph_elements(net->graph, n->inputs[0]) / p.channels;
+    }
+    p.out_c = p.w->rows;
+    choose_block(net, &p);
+    return p;
+}
+
+/* ---- Entries ---- */
+
+static void load_weights(cmdq_network *net, const cmdq_net_weights *w, uint64_t row, uint64_t rows, uint32_t weights,
+                         uint32_t params)
+{
+    cmdq_lower_operand to = cmdq_lower_f32(params);
+    cmdq_lower_load(&net->l, (cmdq_lower_operand){weights, 0, w->bits, 1}, "weight", w->data + row * w->row_bytes, 1,
+                    rows * w->columns, 0);
+    cmdq_lower_load(&net->l, to, "weight", w->scales + row * 4, 1, rows, 0);
+    if (w->bias)
+        cmdq_lower_load(&net->l, cmdq_lower_skip(to, rows), "weight", w->bias + row * 4, 1, rows, 0);
+}
+
+static uint64_t weight_bytes(const product *p) { return p->block * p->w->row_bytes; }
+static uint64_t param_bytes(const product *p) { return p->block * 4 * (p->w->bias ? 2 : 1); }
+
+void cmdq_net_prefetch(cmdq_network *net, uint32_t node)
+{
+    const tv_graph *g = net->graph;
+    while (node < g->nodes.count && !is_product(&g->nodes.data[node]))
+        node++;
+    if (node >= g->nodes.count || net->prefetched != TV_NO_VALUE || net->keep_values)
+        return;
+    product p = describe(net, &g->nodes.data[node]);
+    uint32_t weights = cmdq_net_try_buffer(net, weight_bytes(&p));
+    uint32_t params = weights == TV_NO_VALUE ? TV_NO_VALUE : cmdq_net_try_buffer(net, param_bytes(&p));
+    if (params == TV_NO_VALUE) {
+        cmdq_net_release(net, weights);
+        return;
+    }
+    load_weights(net, p.w, 0, tv_min_u64(p.block, p.out_c), weights, params);
+    net->prefetched = node;
+    net->prefetch_weights = weights;
+    net->prefetch_params = params;
+}
+
+static void set_activation(cmdq_network *net, const tv_graph_attrs *a)
+{
+    static const char *const names[TV_ACTIVATIONS] = {
+        [TV_ACTIVATION_RELU] = "relu", [TV_ACTIVATION_CLIP] = "clip",           [TV_ACTIVATION_SWISH] = "silu",
+        [TV_ACTIVATION_GELU] = "gelu", [TV_ACTIVATION_GELU_TANH] = "gelu_tanh", [TV_ACTIVATION_SIGMOID] = "sigmoid",
+        [TV_ACTIVATION_TANH] = "tanh"};
+    if (!names[a->activation])
+        return;
+    tv_queue_builder_text(net->l.builder, CMDQ_F_activation, names[a->activation]);
+    if (a->activation != TV_ACTIVATION_CLIP)
+        return;
+    if (isfinite(a->alpha))
+        tv_queue_builder_real(net->l.builder, CMDQ_F_clip_min, (double)a->alpha);
+    if (isfinite(a->beta))
+        tv_queue_builder_real(net->l.builder, CMDQ_F_clip_max, (double)a->beta);
+}
+
+/* The operands of a tile: rows [row, row + rows) and channels [channel, channel + channels) of the output. */
+typedef struct tile {
+    uint64_t row, rows, channel, channels;
+    cmdq_lower_operand in, out, residual;
+    uint32_t weights, params;
+    uint64_t in_rows, above, below;
+} tile;
+
+static void set_geometry(cmdq_network *net, const product *p, const tile *t)
+{
+    cmdq_lowering *l = &net->l;
+    cmdq_lower_set_integer(l, CMDQ_F_in_h, t->in_rows);
+    cmdq_lower_set_integer(l, CMDQ_F_in_w, p->in_w);
+    cmdq_lower_set_integer(l, CMDQ_F_in_c, p->channels);
+    cmdq_lower_set_integer(l, CMDQ_F_out_c, t->channels);
+    cmdq_lower_set_integer(l, CMDQ_F_kernel_h, p->kernel[0]);
+    cmdq_lower_set_integer(l, CMDQ_F_kernel_w, p->kernel[1]);
+    cmdq_lower_set_integer(l, CMDQ_F_stride_h, p->stride[0]);
+    cmdq_lower_set_integer(l, CMDQ_F_stride_w, p->stride[1]);
+    cmdq_lower_set_integer(l, CMDQ_F_dil_h, p->dilation[0]);
+    cmdq_lower_set_integer(l, CMDQ_F_dil_w, p->dilation[1]);
+    cmdq_lower_set_integer(l, CMDQ_F_pad_h, t->above);
+    cmdq_lower_set_integer(l, CMDQ_F_pad_bottom, t->below);
+    cmdq_lower_set_integer(l, CMDQ_F_pad_w, p->pad_begin[1]);
+    cmdq_lower_set_integer(l, CMDQ_F_pad_right, p->pad_end[1]);
+    if (p->groups > 1)
+        cmdq_lower_set_integer(l, CMDQ_F_groups, p->groups);
+}
+
+static void emit_tile(cmdq_network *net, const product *p, const tile *t)
+{
+    cmdq_lowering *l = &net->l;
+    bool conv = p->n->op == TV_OP_CONV;
+    tv_queue_builder_opcode(l->builder, conv ? CMDQ_TE_CONV_TILE : CMDQ_TE_GEMM_TILE);
+    cmdq_lower_set_integer(l, CMDQ_F_te_id, l->next_te++ % l->te);
+    if (conv) {
+        set_geometry(net, p, t);
+    } else {
+        cmdq_lower_set_integer(l, CMDQ_F_m, t->rows);
+        cmdq_lower_set_integer(l, CMDQ_F_n, t->channels);
+        cmdq_lower_set_integer(l, CMDQ_F_k, p->channels);
+    }
+    cmdq_lower_set_integer(l, CMDQ_F_qbits_weight, p->w->bits);
+    cmdq_lower_set_integer(l, CMDQ_F_qbits_activation, t->in.qbits);
+    cmdq_lower_set_integer(l, CMDQ_F_qbits_ofm, t->out.qbits);
+    cmdq_lower_set_address(l, CMDQ_F_ifm_bank, t->in.buffer, t->in.offset);
+    cmdq_lower_set_address(l, CMDQ_F_wgt_bank, t->weights, 0);
+    cmdq_lower_set_address(l, CMDQ_F_ofm_bank, t->out.buffer, t->out.offset);
+    cmdq_lower_set_address(l, CMDQ_F_wgt_scale_bank, t->params, 0);
+    cmdq_lower_set_scale(l, CMDQ_F_scale_ofm, t->out.scale);
+    cmdq_lower_add_read(l, t->in.buffer);
+    cmdq_lower_add_read(l, t->weights);
+    cmdq_lower_add_read(l, t->params);
+    if (p->w->bias)
+        cmdq_lower_set_address(l, CMDQ_F_bias_bank, t->params, t->channels * 4);
+    if (t->residual.buffer != CMDQ_LOWER_NONE) {
+        cmdq_lower_set_address(l, CMDQ_F_residual_bank, t->residual.buffer, t->residual.offset);
+        cmdq_lower_set_integer(l, CMDQ_F_qbits_residual, t->residual.qbits);
+        cmdq_lower_set_scale(l, CMDQ_F_scale_residual, t->residual.scale);
+        cmdq_lower_add_read(l, t->residual.buffer);
+    }
+    set_activation(net, &p->n->attrs);
+    cmdq_lower_add_write(l, t->out.buffer);
+    cmdq_net_share_output(net, p->n->output);
+    cmdq_lower_finish_entry(l);
+}
+
+/* ---- Tiles ---- */
+
+/* Buffers of a product while it is lowered. */
+typedef struct slots {
+    uint32_t weights[CMDQ_NET_SLOTS], params[CMDQ_NET_SLOTS], in[CMDQ_NET_SLOTS], out[CMDQ_NET_SLOTS],
+        residual[CMDQ_NET_SLOTS];
+    unsigned next;
+} slots;
+
+static uint64_t in_tile_elements(const product *p)
+{
+    return tv_min_u64(p->in_h, (p->tile - 1) * p->stride[0] + span_of(p, 0)) * p->in_w * p->channels;
+}
+
+/* True when some tile of the input or the output is not in one segment. */
+static bool needs_slots(const cmdq_network *net, uint32_t value)
+{
+    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    return v->segment_count != 1;
+}
+
+static void allocate_slots(cmdq_network *net, const product *p, slots *s)
+{
+    uint64_t out = bytes_of(net, p->n->output, p->tile * p->out_w * p->block);
+    bool resident_out = net->values[net->values[p->n->output].storage].segment_count > 0;
+    for (unsigned i = 0; i < CMDQ_NET_SLOTS && net->status == TV_OK; i++) {
+        if (needs_slots(net, p->n->inputs[0]))
+            s->in[i] = cmdq_net_buffer(net, bytes_of(net, p->n->inputs[0], in_tile_elements(p)));
+        if (!resident_out)
+            s->out[i] = cmdq_net_buffer(net, out);
+        if (p->n->inputs[3] != TV_NO_VALUE && (needs_slots(net, p->n->inputs[3]) || p->block_count > 1))
+            s->residual[i] = cmdq_net_buffer(net, bytes_of(net, p->n->inputs[3], p->tile * p->out_w * p->block));
+    }
+}
+
+static void release_slots(cmdq_network *net, const slots *s)
+{
+    for (unsigned i = 0; i < CMDQ_NET_SLOTS; i++) {
+        cmdq_net_release(net, s->weights[i]);
+        cmdq_net_release(net, s->params[i]);
+        cmdq_net_release(net, s->in[i]);
+        cmdq_net_release(net, s->out[i]);
+        cmdq_net_release(net, s->residual[i]);
+    }
+}
+
+/* Rows of the next tile from `row` on: those of one segment of the output. */
+static uint64_t tile_rows(const cmdq_network *net, const product *p, uint64_t row)
+{
+    uint64_t elements = p->out_w * p->out_c, rows = tv_min_u64(p->tile, p->out_h - row);
+    return cmdq_net_run_length(net, p->n->output, row * elements, rows * elements) / elements;
+}
+
+/* Reads the operands of a tile. */
+static void begin_tile(cmdq_network *net, const product *p, slots *s, tile *t)
+{
+    uint64_t row_elements = p->in_w * p->channels, pixels = t->rows * p->out_w, first;
+    unsigned slot = s->next++ % CMDQ_NET_SLOTS;
+    input_rows(p, t->row, t->rows, &first, &t->in_rows, &t->above, &t->below);
+    t->in = cmdq_net_read(net, p->n->inputs[0], first * row_elements, t->in_rows * row_elements, s->in[slot]);
+    t->residual.buffer = CMDQ_LOWER_NONE;
+    if (p->n->inputs[3] != TV_NO_VALUE)
+        t->residual = p->block_count == 1
+                          ? cmdq_net_read(net, p->n->inputs[3], t->row * p->out_w * p->out_c, pixels * p->out_c,
+                                          s->residual[slot])
+                          : cmdq_net_read_rows(net, p->n->inputs[3], t->row * p->out_w * p->out_c + t->channel, pixels,
+                                               t->channels, p->out_c, s->residual[slot]);
+    t->out = cmdq_net_write(net, p->n->output, t->row * p->out_w * p->out_c, pixels * p->out_c, s->out[slot]);
+}
+
+static void end_tile(cmdq_network *net, const product *p, const tile *t)
+{
+    uint64_t first = t->row * p->out_w * p->out_c, pixels = t->rows * p->out_w;
+    if (p->block_count == 1)
+        cmdq_net_written(net, p->n->output, first, pixels * p->out_c, t->out);
+    else
+        cmdq_net_written_rows(net, p->n->output, first + t->channel, pixels, t->channels, p->out_c, t->out);
+}
+
+/* The tiles of a block; the operands of a tile are loaded before the previous one is stored. */
+static uint64_t emit_block(cmdq_network *net, const product *p, slots *s, uint64_t block)
+{
+    tile tiles[2];
+    uint64_t count = 0;
+    for (uint64_t row = 0; row < p->out_h && net->status == TV_OK; count++) {
+        tile *t = &tiles[count % 2];
+        *t = (tile){.row = row,
+                    .channel = block * p->block,
+                    .weights = s->weights[block % CMDQ_NET_SLOTS],
+                    .params = s->params[block % CMDQ_NET_SLOTS]};
+        t->rows = tile_rows(net, p, row);
+        t->channels = tv_min_u64(p->block, p->out_c - t->channel);
+        begin_tile(net, p, s, t);
+        row += t->rows;
+        if (count > 0)
+            end_tile(net, p, &tiles[(count - 1) % 2]);
+        emit_tile(net, p, t);
+    }
+    if (count)
+        end_tile(net, p, &tiles[(count - 1) % 2]);
+    return count;
+}
+
+static void load_block(cmdq_network *net, const product *p, const slots *s, uint64_t block)
+{
+    uint64_t row = block * p->block;
+    load_weights(net, p->w, row, tv_min_u64(p->block, p->out_c - row), s->weights[block % CMDQ_NET_SLOTS],
+                 s->params[block % CMDQ_NET_SLOTS]);
+}
+
+/* Makes the output resident if that leaves space for the slots of the other operands. */
+static void locate_output(cmdq_network *net, const product *p)
+{
+    uint32_t reserved[2 * CMDQ_NET_SLOTS], count = 0;
+    bool has_residual = p->n->inputs[3] != TV_NO_VALUE;
+    for (unsigned i = 0; i < CMDQ_NET_SLOTS && net->status == TV_OK; i++) {
+        if (needs_slots(net, p->n->inputs[0]))
+            reserved[count++] = cmdq_net_buffer(net, STREAMED_BYTES);
+        if (has_residual && needs_slots(net, p->n->inputs[3]))
+            reserved[count++] = cmdq_net_buffer(net, STREAMED_BYTES);
+    }
+    if (net->status == TV_OK)
+        cmdq_net_make_resident(net, p->n->output);
+    while (count > 0)
+        cmdq_net_release(net, reserved[--count]);
+}
+
+static void allocate_weights(cmdq_network *net, const product *p, slots *s)
+{
+    for (unsigned i = 0; i < CMDQ_NET_SLOTS && net->status == TV_OK; i++) {
+        if (i == 0 && net->prefetched == net->node) {
+            s->weights[0] = net->prefetch_weights;
+            s->params[0] = net->prefetch_params;
+        } else if (i == 0 || p->block_count > 1) {
+            s->weights[i] = cmdq_net_buffer(net, weight_bytes(p));
+            s->params[i] = net->status == TV_OK ? cmdq_net_buffer(net, param_bytes(p)) : TV_NO_VALUE;
+        }
+    }
+}
+
+/* Finds space for all operands. TV_ERR_INPUT in net->status: there is none. */
+static void plan_product(cmdq_network *net, product *p, slots *s)
+{
+    *s = (slots){.next = 0};
+    for (unsigned i = 0; i < CMDQ_NET_SLOTS; i++)
+        s->weights[i] = s->params[i] = s->in[i] = s->out[i] = s->residual[i] = TV_NO_VALUE;
+    allocate_weights(net, p, s);
+    if (p->block_count == 1)
+        locate_output(net, p);
+    else if (net->status == TV_OK)
+        cmdq_net_fetch(net, p->n->inputs[0]); /* each block reads the whole input */
+    choose_tile(net, p);
+    allocate_slots(net, p, s);
+}
+
+void cmdq_net_emit_product(cmdq_network *net, const tv_graph_node *n)
+{
+    product p = describe(net, n);
+    slots s;
+    uint64_t tiles = 0;
+    if (!p.block) {
+        net->status = TV_ERR_INPUT;
+        return;
+    }
+    if (p.block_count > 1 && n->inputs[3] != TV_NO_VALUE)
+        cmdq_net_store(net, n->inputs[3]);
+    plan_product(net, &p, &s);
+    if (net->status == TV_ERR_INPUT) { /* the inputs take too much space */
+        release_slots(net, &s);
+        net->prefetched = net->prefetched == net->node ? TV_NO_VALUE : net->prefetched;
+        cmdq_net_evict(net, n->inputs[0]);
+        if (n->inputs[3] != TV_NO_VALUE)
+            cmdq_net_evict(net, n->inputs[3]);
+        net->status = TV_OK;
+        plan_product(net, &p, &s);
+    }
+    bool prefetched = net->prefetched == net->node;
+    if (prefetched)
+        net->prefetched = TV_NO_VALUE;
+    for (uint64_t b = 0; b < p.block_count && net->status == TV_OK; b++) {
+        if (b == 0 && !prefetched)
+            load_block(net, &p, &s, 0);
+        if (b + 1 < p.block_count)
+            load_block(net, &p, &s, b + 1);
+        else
+            cmdq_net_prefetch(net, net->node + 1);
+        tiles += emit_block(net, &p, &s, b);
+    }
+    release_slots(net, &s);
+    net->layers[net->node].tiles = tiles;
+}

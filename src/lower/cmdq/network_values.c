@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where values of a network are stored, and how tiles reach them. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "graph/codes.h"
+#include "lower/cmdq/network.h"
+
+/* ---- Formats and layouts ---- */
+
+static bool is_product(tv_graph_op op)
+{
+    return op == TV_OP_CONV || op == TV_OP_CONV_TRANSPOSE || op == TV_OP_LINEAR || op == TV_OP_MATMUL;
+}
+
+/* Operators of images, whose channels are last. */
+static bool is_spatial(const cmdq_network *net, const tv_graph_node *n)
+{
+    bool image = cmdq_net_dims(net, n->output)->rank == 4;
+    return image &&
+           (n->op == TV_OP_CONV || n->op == TV_OP_CONV_TRANSPOSE || tv_graph_op_infos[n->op].class == TV_CLASS_WINDOW);
+}
+
+static bool follows_layout(tv_graph_op op)
+{
+    tv_graph_class class = tv_graph_op_infos[op].class;
+    return class == TV_CLASS_UNARY || class == TV_CLASS_BINARY || op == TV_OP_CONCAT;
+}
+
+/* Inputs of images are stored like the outputs of their readers; values follow their first input. */
+static void choose_layouts(cmdq_network *net)
+{
+    const tv_graph *g = net->graph;
+    for (size_t i = g->nodes.count; i-- > 0;) { /* inputs of the network, and what leads to an image */
+        const tv_graph_node *n = &g->nodes.data[i];
+        bool last = is_spatial(net, n) || (follows_layout(n->op) && net->values[n->output].channels_last);
+        for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX && last; k++)
+            if (n->inputs[k] != TV_NO_VALUE && cmdq_net_dims(net, n->inputs[k])->rank == 4)
+                net->values[n->inputs[k]].channels_last = true;
+    }
+    for (size_t i = 0; i < g->nodes.count; i++) {
+        const tv_graph_node *n = &g->nodes.data[i];
+        bool input = net->values[n->inputs[0]].channels_last && cmdq_net_dims(net, n->output)->rank == 4;
+        net->values[n->output].channels_last = is_spatial(net, n) || (follows_layout(n->op) && input);
+    }
+}
+
+static void set_rows(const cmdq_network *net, uint32_t value)
+{
+    cmdq_net_value *v = &net->values[value];
+    const tv_graph_shape *s = cmdq_net_dims(net, value);
+    v->elements = tv_graph_elements(net->graph, value);
+    v->row_elements = v->channels_last ? (uint64_t)(s->dims[1] * s->dims[3]) : tv_graph_columns(net->graph, value);
+    v->rows = v->row_elements ? v->elements / v->row_elements : 0;
+}
+
+/* Values that products and images read are INT8; results are binary32, others binary16. */
+static void choose_widths(cmdq_network *net)
+{
+    const tv_graph *g = net->graph;
+    for (uint32_t v = 0; v < g->values.count; v++)
+        net->values[v].qbits = 16;
+    for (size_t i = 0; i < g->outputs.count; i++)
+        if (!tv_graph_uses(g, g->outputs.data[i].value) || tv_graph_uses(g, g->outputs.data[i].value) == 1)
+            net->values[g->outputs.data[i].value].qbits = 32;
+    for (size_t i = g->nodes.count; i-- > 0;) {
+        const tv_graph_node *n = &g->nodes.data[i];
+        bool integers = is_product(n->op) || tv_graph_op_infos[n->op].class == TV_CLASS_WINDOW ||
+                        (n->op == TV_OP_RESHAPE || n->op == TV_OP_CONCAT ? net->values[n->output].qbits == 8 : false);
+        for (unsigned k = 0; k < 2 && integers; k++)
+            if (n->inputs[k] != TV_NO_VALUE)
+                net->values[n->inputs[k]].qbits = 8;
+    }
+}
+
+static void choose_scale(const cmdq_network *net, uint32_t value)
+{
+    cmdq_net_value *v = &net->values[value];
+    float range = net->ranges ? net->ranges[value] : 0;
+    v->scale = v->qbits == 8 && range > 0 && isfinite(range) ? range / 127 : 1;
+}
+
+/* A Reshape of a value in row-major order, or whose order is the same either way, has its storage. */
+static bool has_same_storage(const cmdq_network *net, const tv_graph_node *n)
+{
+    const cmdq_net_value *from = &net->values[n->inputs[0]];
+    const tv_graph_shape *s = cmdq_net_dims(net, n->inputs[0]);
+    bool same_order = !from->channels_last || s->dims[1] == 1 || s->dims[2] * s->dims[3] == 1;
+    return n->op == TV_OP_RESHAPE && same_order && !net->values[n->output].channels_last;
+}
+
+tv_status cmdq_net_choose_formats(cmdq_network *net)
+{
+    const tv_graph *g = net->graph;
+    choose_layouts(net);
+    choose_widths(net);
+    for (uint32_t v = 0; v < g->values.count; v++) {
+        net->values[v].storage = v;
+        set_rows(net, v);
+        choose_scale(net, v);
+    }
+    for (size_t i = 0; i < g->nodes.count; i++) {
+        const tv_graph_node *n = &g->nodes.data[i];
+        cmdq_net_value *out = &net->values[n->output];
+        if (!has_same_storage(net, n))
+            continue;
+        const cmdq_net_value *in = &net->values[n->inputs[0]];
+        out->storage = in->storage;
+        out->qbits = in->qbits;
+        out->scale = in->scale;
+    }
+    for (uint32_t v = 0; v < g->values.count; v++) {
+        cmdq_net_value *storage = &net->values[net->values[v].storage];
+        storage->last_use = (uint32_t)tv_max_u64(storage->last_use, net->values[v].last_use);
+        if (tv_graph_value_at(g, v)->source != TV_VALUE_CONSTANT && net->values[v].storage == v)
+            storage->dram = cmdq_net_allocate_dram(net, storage->elements * storage->qbits / 8);
+    }
+    for (size_t i = 0; i < g->outputs.count; i++)
+        net->values[net->values[g->outputs.data[i].value].storage].is_output = true;
+    return TV_OK;
+}
+
+uint64_t cmdq_net_allocate_dram(cmdq_network *net, uint64_t bytes)
+{
+    uint64_t at = net->dram_end;
+    net->dram_end += (bytes + 63) / 64 * 64;
+    return at;
+}
+
+/* ---- Memory of SPM ---- */
+
+static const cmdq_lower_buffer *buffer_at(const cmdq_network *net, uint32_t buffer)
+{
+    return &net->plan.buffers.data[buffer];
+}
+
+/* The lowest free offset of a bank; UINT64_MAX: there is no space. */
+static uint64_t find_offset(const cmdq_network *net, uint32_t bank, uint64_t bytes)
+{
+    uint64_t at = 0;
+    bool moved = true;
+    while (moved) {
+        moved = false;
+        for (size_t i = 0; i < net->live.count; i++) {
+            const cmdq_lower_buffer *b = buffer_at(net, net->live.data[i]);
+            if (b->bank == bank && b->offset < at + bytes && at < b->offset + b->bytes) {
+                at = b->offset + b->bytes;
+                moved = true;
+            }
+        }
+    }
+    return at + bytes <= net->l.bank_bytes ? at : UINT64_MAX;
+}
+
+/* Large buffers are allocated from the first bank on, small ones from the last, so that they do not divide the space of
+ * large ones. */
+uint32_t cmdq_net_try_buffer(cmdq_network *net, uint64_t bytes)
+{
+    enum { LARGE_SHARE = 3 };
+    uint32_t banks = net->l.context; /* number of banks */
+    bool large = bytes > net->l.bank_bytes / LARGE_SHARE;
+    bytes = (bytes + 63) / 64 * 64;
+    for (uint32_t i = 0; i < banks; i++) {
+        uint32_t bank = large ? i : banks - 1 - i;
+        uint64_t offset = find_offset(net, bank, bytes);
+        if (offset == UINT64_MAX)
+            continue;
+        uint32_t buffer = cmdq_lower_add_buffer(&net->plan, bank, 0, 0, bytes);
+        if (buffer == CMDQ_LOWER_NONE || !TV_VEC_PUSH(&net->live, buffer)) {
+            net->status = TV_ERR_MEMORY;
+            return TV_NO_VALUE;
+        }
+        net->plan.buffers.data[buffer].offset = offset;
+        return buffer;
+    }
+    return TV_NO_VALUE;
+}
+
+void cmdq_net_release(cmdq_network *net, uint32_t buffer)
+{
+    for (size_t i = 0; i < net->live.count; i++)
+        if (net->live.data[i] == buffer) {
+            net->live.data[i] = net->live.data[--net->live.count];
+            return;
+        }
+}
+
+static void release_segments(cmdq_network *net, cmdq_net_value *v)
+{
+    for (uint32_t i = 0; i < v->segment_count; i++)
+        cmdq_net_release(net, v->segments[i].where);
+    v->segment_count = 0;
+}
+
+static bool uses_storage(const cmdq_network *net, const tv_graph_node *n, uint32_t storage)
+{
+    bool used = net->values[n->output].storage == storage;
+    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
+        used |= n->inputs[k] != TV_NO_VALUE && net->values[n->inputs[k]].storage == storage;
+    return used;
+}
+
+/* Evicts the resident value that is used last, of those that the current node does not use. False: there is none.
+ */
+static bool evict(cmdq_network *net)
+{
+    const tv_graph_node *n = tv_graph_node_at(net->graph, net->node);
+    uint32_t best = TV_NO_VALUE;
+    for (uint32_t v = 0; v < net->graph->values.count; v++) {
+        const cmdq_net_value *value = &net->values[v];
+        if (value->segment_count && !uses_storage(net, n, v) &&
+            (best == TV_NO_VALUE || value->last_use > net->values[best].last_use))
+            best = v;
+    }
+    if (best == TV_NO_VALUE)
+        return false;
+    cmdq_net_store(net, best);
+    release_segments(net, &net->values[best]);
+    return true;
+}
+
+void cmdq_net_evict(cmdq_network *net, uint32_t value)
+{
+    cmdq_net_store(net, value);
+    release_segments(net, &net->values[net->values[value].storage]);
+}
+
+uint32_t cmdq_net_buffer(cmdq_network *net, uint64_t bytes)
+{
+    uint32_t buffer = cmdq_net_try_buffer(net, bytes);
+    while (buffer == TV_NO_VALUE && net->status == TV_OK && evict(net))
+        buffer = cmdq_net_try_buffer(net, bytes);
+    if (buffer == TV_NO_VALUE && net->status == TV_OK)
+        net->status = TV_ERR_INPUT;
+    return buffer;
+}
+
+/* Segments of whole rows; false: there is no space, or a row fits no bank. */
+static bool add_segments(cmdq_network *net, cmdq_net_value *v)
+{
+    uint64_t row_bytes = v->row_elements * v->qbits / 8;
+    uint64_t rows_max = row_bytes ? net->l.bank_bytes / row_bytes : 0;
+    uint64_t count = rows_max ? tv_ceil_div(v->rows, rows_max) : CMDQ_NET_SEGMENTS_MAX + 1;
+    if (count > CMDQ_NET_SEGMENTS_MAX || !v->rows)
+        return false;
+    uint64_t rows = tv_ceil_div(v->rows, count);
+    for (uint64_t row = 0; row < v->rows; row += rows) {
+        uint64_t n = tv_min_u64(rows, v->rows - row);
+        uint32_t buffer = cmdq_net_try_buffer(net, n * row_bytes);
+        if (buffer == TV_NO_VALUE) {
+            release_segments(net, v);
+            return false;
+        }
+        v->segments[v->segment_count++] = (cmdq_net_range){row * v->row_elements, n * v->row_elements, buffer};
+    }
+    return true;
+}
+
+void cmdq_net_make_resident(cmdq_network *net, uint32_t value)
+{
+    cmdq_net_value *v = &net->values[net->values[value].storage];
+    if (!v->segment_count && !net->keep_values)
+        add_segments(net, v);
+}
+
+void cmdq_net_fetch(cmdq_network *net, uint32_t value)
+{
+    cmdq_net_value *v = &net->values[net->values[value].storage];
+    if (v->segment_count || !add_segments(net, v))
+        return;
+    for (uint32_t i = 0; i < v->segment_count; i++) {
+        cmdq_net_range s = v->segments[i];
+        for (size_t k = 0; k < v->chunks.count; k++)
+            if (v->chunks.data[k].first < s.first + s.count &&
+                s.first < v->chunks.data[k].first + v->chunks.data[k].count)
+                cmdq_lower_add_dependency(&net->l, v->chunks.data[k].where);
+        cmdq_lower_load(&net->l, (cmdq_lower_operand){s.where, 0, v->qbits, v->scale}, "activation",
+                        v->dram + s.first * v->qbits / 8, 1, s.count, 0);
+    }
+}
+
+static void add_chunk(cmdq_network *net, cmdq_net_value *v, uint64_t first, uint64_t count)
+{
+    uint32_t entry = tv_queue_builder_count(net->l.builder) - 1;
+    if (!TV_VEC_PUSH(&v->chunks, ((cmdq_net_range){first, count, entry})))
+        net->status = TV_ERR_MEMORY;
+}
+
+void cmdq_net_store(cmdq_network *net, uint32_t value)
+{
+    cmdq_net_value *v = &net->values[net->values[value].storage];
+    for (uint32_t i = 0; i < v->segment_count && !v->in_dram; i++) {
+        cmdq_net_range s = v->segments[i];
+        cmdq_lower_store(&net->l, (cmdq_lower_operand){s.where, 0, v->qbits, v->scale},
+                         v->dram + s.first * v->qbits / 8, 1, s.count, 0);
+        add_chunk(net, v, s.first, s.count);
+    }
+    v->in_dram = true;
+}
+
+/* ---- Tiles ---- */
+
+static const cmdq_net_range *segment_of(const cmdq_network *net, uint32_t value, uint64_t first)
+{
+    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    for (uint32_t i = 0; i < v->segment_count; i++)
+        if (first >= v->segments[i].first && first < v->segments[i].first + v->segments[i].count)
+            return &v->segments[i];
+    return NULL;
+}
+
+uint64_t cmdq_net_run_length(const cmdq_network *net, uint32_t value, uint64_t first, uint64_t count)
+{
+    const cmdq_net_range *s = segment_of(net, value, first);
+    return s ? tv_min_u64(count, s->first + s->count - first) : count;
+}
+
+bool cmdq_net_is_resident(const cmdq_network *net, uint32_t value, uint64_t first, uint64_t count)
+{
+    const cmdq_net_range *s = segment_of(net, value, first);
+    return s && first + count <= s->first + s->count;
+}
+
+static cmdq_lower_operand segment_operand(const cmdq_network *net, uint32_t value, uint64_t first)
+{
+    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    const cmdq_net_range *s = segment_of(net, value, first);
+    return (cmdq_lower_operand){s->where, (first - s->first) * v->qbits / 8, v->qbits, v->scale};
+}
+
+static void wait_for_chunks(cmdq_network *net, const cmdq_net_value *v, uint64_t first, uint64_t count)
+{
+    for (size_t k = 0; k < v->chunks.count; k++) {
+        const cmdq_net_range *c = &v->chunks.data[k];
+        if (c->first < first + count && first < c->first + c->count)
+            cmdq_lower_add_dependency(&net->l, c->where);
+    }
+}
+
+cmdq_lower_operand cmdq_net_read_rows(cmdq_network *net, uint32_t value, uint64_t first, uint64_t rows, uint64_t count,
+                                      uint64_t stride, uint32_t slot)
+{
+    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    cmdq_lower_operand to = {slot, 0, v->qbits, v->scale};
+    wait_for_chunks(net, v, first, (rows - 1) * stride + count);
+    cmdq_lower_load(&net->l, to, "activation", v->dram + first * v->qbits / 8, rows, count, stride * v->qbits / 8);
+    return to;
+}
+
+cmdq_lower_operand cmdq_net_read(cmdq_network *net, uint32_t value, uint64_t first, uint64_t count, uint32_t slot)
+{
+    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    if (cmdq_net_is_resident(net, value, first, count))
+        return segment_operand(net, value, first);
+    if (!v->segment_count)
+        return cmdq_net_read_rows(net, value, first, 1, count, 0, slot);
+    cmdq_lower_operand to = {slot, 0, v->qbits, v->scale};
+    for (uint64_t done = 0, n; done < count; done += n) { /* of several segments: a vector engine copies them */
+        n = cmdq_net_run_length(net, value, first + done, count - done);
+        cmdq_lower_elementwise(&net->l, CMDQ_VE_CAST_TILE, segment_operand(net, value, first + done), NULL,
+                               cmdq_lower_skip(to, done), n);
+    }
+    return to;
+}
+
+cmdq_lower_operand cmdq_net_write(const cmdq_network *net, uint32_t value, uint64_t first, uint64_t count,
+                                  uint32_t slot)
+{
+    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    (void)count;
+    return v->segment_count ? segment_operand(net, value, first) : (cmdq_lower_operand){slot, 0, v->qbits, v->scale};
+}
+
+void cmdq_net_share_output(cmdq_network *net, uint32_t value)
+{
+    if (net->values[net->values[value].storage].segment_count)
+        cmdq_lower_write_tile(&net->l);
+}
+
+void cmdq_net_written_rows(cmdq_network *net, uint32_t value, uint64_t first, uint64_t rows, uint64_t count,
+                           uint64_t stride, cmdq_lower_operand from)
+{
+    cmdq_net_value *v = &net->values[net->values[value].storage];
+    cmdq_lower_store(&net->l, from, v->dram + first * v->qbits / 8, rows, count, stride * v->qbits / 8);
+    add_chunk(net, v, first, (rows - 1) * stride + count);
+    v->in_dram = true;
+}
+
+void cmdq_net_written(cmdq_network *net, uint32_t value, uint64_t first, uint64_t count, cmdq_lower_operand from)
+{
+    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    if (!v->segment_count || v->is_output)
+        cmdq_net_written_rows(net, value, first, 1, count, 0, from);
+}
