@@ -9,7 +9,7 @@ MODEL is an .onnx file or a name of networks.py. Nothing of Trivet is used but t
 are those of DEFAULTS. The bound is the sum over the layers of the larger of (multiply-adds at peak rate) and (compulsory bytes at attainable bandwidth):
 a perfect schedule overlaps the transfers of a layer with its own products, and not with those of other layers.
 
-Layers are Conv, ConvTranspose, Gemm and MatMul nodes that read an activation, in the order of the file. A layer takes the other nodes that follow it with it:
+Layers are Conv, ConvTranspose, Gemm and MatMul nodes, and their quantized forms, that read an activation, in the order of the file. A layer takes the other nodes that follow it with it:
 a node is executed with the last layer that it depends on, in no time and without storage of its own; nodes before the first layer form the layer "(input)".
 An activation is stored when a later layer reads it. Nodes that only move data (MOVES) are views: who reads their output reads what they read. Nodes that depend
 on weights and constants alone are folded.
@@ -56,9 +56,13 @@ DEFAULTS = {
     "pccx": {"l2.words": 114688, "gemm.tile_k": 32, "gemm.tile_n": 64, "gemm.min_rows": 32, "gemv.cores": 4, "gemv.tile_k": 32, "stream.bytes_per_cycle": 20,
              "acp.bytes_per_cycle": 10, "memory.bytes_per_cycle": 48, "core.hz": 400 * 10 ** 6}}
 BITS = {"cmdq": (8, 8), "pccx": (4, 16)}  # of weights, of activations
-LAYERS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
-MOVES = ("Concat", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Identity", "Cast", "Split", "Slice", "Dropout", "Expand", "Pad", "Shape")
-# Inputs of the network, where the weights are inputs of the graph, too.
+# The operators of layers: the index of their second operand.
+LAYERS = {"Conv": 1, "ConvTranspose": 1, "Gemm": 1, "MatMul": 1, "ConvInteger": 1, "MatMulInteger": 1, "QLinearConv": 3, "QLinearMatMul": 3}
+# Products that the bound does not count, which is reported.
+UNCOUNTED = ("Einsum", "MatMulNBits", "LSTM", "GRU", "RNN", "DeformConv", "Attention", "Loop", "If", "Scan")
+MOVES = ("Concat", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Identity", "Cast", "Split", "Slice", "Dropout", "Expand", "Pad")
+EXTENTS = ("Shape", "Size")  # known without the activation
+# Inputs of the network, where the weights are inputs of the graph, too; without any of these names the first one.
 INPUTS = ("input", "input_ids", "token_type_ids", "attention_mask")
 ARRAY_CHANNELS = 32  # of a group of a convolution
 INPUT = "(input)"
@@ -85,8 +89,9 @@ class Network:
         self.options = options
         constants = {t.name for t in graph.initializer}
         inputs = [v.name for v in graph.input if v.name not in constants]
-        given = options.inputs.split(",") if options.inputs else [i for i in inputs if i in INPUTS]
-        weights_are_inputs = any(n.op_type in LAYERS and n.input[1] in inputs and n.input[1] not in given for n in graph.node)
+        given = options.inputs.split(",") if options.inputs else [i for i in inputs if i in INPUTS] or inputs[:1]
+        operands = {n.input[LAYERS[n.op_type]] for n in graph.node if n.op_type in LAYERS}
+        weights_are_inputs = bool(operands & (set(inputs) - set(given)))
         self.inputs = [i for i in inputs if i in given or not (weights_are_inputs or options.inputs)]
         self.constants = constants | (set(inputs) - set(self.inputs))
         self.layers = [Layer(INPUT, INPUT)]
@@ -97,7 +102,7 @@ class Network:
         for node in graph.node:
             self.add(node)
         for v in graph.output:
-            self.outputs |= self.sources[v.name]
+            self.outputs |= self.sources.get(v.name, set())
 
     def count(self, value):
         dims = self.dims[value]
@@ -113,11 +118,12 @@ class Network:
 
     def add(self, node):
         reads = [i for i in node.input if i and i not in self.constants]
-        if not reads:
+        if not reads or node.op_type in EXTENTS:
             self.constants.update(node.output)
             return
-        is_layer = node.op_type in LAYERS
-        if is_layer:
+        if node.op_type in UNCOUNTED:
+            print(f"{node.name or node.output[0]}: the products of {node.op_type} are not counted", file=sys.stderr)
+        if node.op_type in LAYERS:
             self.layers.append(self.layer(node))
             at = len(self.layers) - 1
         else:
@@ -134,10 +140,10 @@ class Network:
 
     def layer(self, node):
         layer = Layer(node.name or node.output[0], node.op_type)
-        a, b, out = node.input[0], node.input[1], node.output[0]
+        a, b, out = node.input[0], node.input[LAYERS[node.op_type]], node.output[0]
         attributes = {x.name: onnx.helper.get_attribute_value(x) for x in node.attribute}
         groups, dims, weights = attributes.get("group", 1), self.dims[out], self.dims[b]
-        if node.op_type == "Conv":
+        if node.op_type in ("Conv", "ConvInteger", "QLinearConv"):
             channels = weights[1]
             if groups > 1 and self.options.array_groups:
                 channels = max(channels, ARRAY_CHANNELS)
@@ -149,7 +155,7 @@ class Network:
         else:
             inner = self.dims[a][0 if attributes.get("transA") else -1]
             layer.macs = self.count(out) * inner
-            batched = node.op_type == "MatMul" and math.prod(weights[:-2]) > 1  # every matrix has weights of its own
+            batched = node.op_type != "Gemm" and math.prod(weights[:-2]) > 1  # every matrix has weights of its own
             layer.rows = (dims[-2] if len(dims) > 1 else 1) if batched else math.prod(dims[:-1])
         if b in self.constants:
             layer.weights = self.count(b)

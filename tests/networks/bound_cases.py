@@ -86,6 +86,12 @@ def cases(trivet):
     scores = network([2, 128, 64], ("Transpose", "x", "t", {"perm": [0, 2, 1]}), ("MatMul", "x t", "y", {}))
     yield "two activations", cells(scores), [(2 * 128 * 128 * 64, 0, 16384, 32768, 256, 1536, 1536)]
     yield "two activations on pccx", cells(scores, "--target", "pccx"), [(2097152, 8192, 32768, 65536, 1024, 9831, 9831)]
+    quantized = network([4, 64], ("QLinearMatMul", "x s z w s z s z", "y", {}), w=[64, 32])
+    quantized.graph.input[0].type.tensor_type.elem_type = TensorProto.UINT8
+    quantized.graph.output[0].type.tensor_type.elem_type = TensorProto.UINT8
+    quantized.graph.initializer[0].CopyFrom(numpy_helper.from_array(numpy.zeros((64, 32), numpy.uint8), "w"))
+    quantized.graph.initializer.extend([numpy_helper.from_array(numpy.float32(1), "s"), numpy_helper.from_array(numpy.uint8(0), "z")])
+    yield "quantized operands", cells(quantized), [(4 * 32 * 64, 2048, 256, 128, 1, 76, 76)]
     folded = network([4, 64], ("Transpose", "w", "t", {"perm": [1, 0]}), ("MatMul", "x t", "y", {}), w=[32, 64])
     yield "folded weights", cells(folded), [(4 * 32 * 64, 2048, 256, 128, 1, 76, 76)]
 
