@@ -2,7 +2,7 @@
 /* Runs test cases of ONNX's backend suite on the host. Reads folders from standard input, one a line, each with
  * model.onnx and test_data_set_N, and prints for each: passed, bound (passed, with small inputs given as constants),
  * rejected and the code with the message, or failed and the reason. Tolerances are the suite's: 1e-3 relative and 1e-7
- * absolute; integers are exact. An argument is another tolerance, relative to the absmax magnitude of an output, for
+ * absolute; integers are exact. An argument is another tolerance, relative to the absmax of an output, for
  * whole networks. */
 #include <inttypes.h>
 #include <math.h>

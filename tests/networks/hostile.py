@@ -60,7 +60,7 @@ def cases():
     yield "attribute type", (model([wrong_kind("axis", "one")]), "TV-L065", "the attribute 'axis' is not an integer")
     yield "attribute list", (model([wrong_kind("axis", [1, 2])]), "TV-L065", "the attribute 'axis' is not an integer")
     yield "operator", (model([node("Relo")]), "TV-L066", "did you mean 'Relu'?")
-    yield "known operator", (model([node("TopK")]), "TV-L066", "ArgMax")
+    yield "known operator", (model([node("Compress")]), "TV-L066", "Gather takes known indices")
     yield "opset", (model([node("Relu")], opset=22), "TV-L066", "from opset 1 to 21")
     yield "new operator in an old set", (model([node("Gelu")]), "TV-L066", "from opset 20 to 21")
     yield "domain", (model([helper.make_node("Relu", ["x"], ["y"], domain="elsewhere")]), "TV-L066", "domain 'elsewhere'")
@@ -107,8 +107,13 @@ def cases():
     yield "pool", node_test("MaxPool", "larger than the input", shape=(1, 3, 8, 8), kernel_shape=[9, 9])
     yield "pool without kernel", node_test("MaxPool", "less than 1", shape=(1, 3, 8, 8))
     yield "no planes", node_test("MaxPool", "axes after batch and channels", code="TV-L066", kernel_shape=[2])
-    yield "indices", node_test("MaxPool", "its output 2, 'i', is not supported", code="TV-L066", shape=(1, 3, 8, 8), kernel_shape=[2, 2],
-                               outputs="y,i")
+    yield "outputs", node_test("Softmax", "its output 2, 'i', is not supported", code="TV-L066", outputs="y,i")
+    yield "equation", node_test("Einsum", "does not fit the inputs", equation="ijk->i")
+    yield "label", node_test("Einsum", "axes of the same label differ", equation="ii->i")
+    yield "unknown label", node_test("Einsum", "the equation is not valid", equation="ij->k")
+    yield "odd label", node_test("Einsum", "the equation is not valid", equation="i1->i")
+    yield "labels", node_test("Einsum", "axes of the same label differ", "x,x", equation="ij,ji->i")
+    yield "top", node_test("TopK", "4 elements are not in the axis", "x,k", [ints("k", 4)])
     yield "training", node_test("Dropout", "training", "x,r,t", [("r", numpy.float32(0.5)), ("t", numpy.bool_(True))], code="TV-L066")
     yield "block", node_test("DepthToSpace", "no multiple of the block", shape=(1, 3, 8, 8), blocksize=2**40)
     yield "cast", node_test("Cast", "element type 99", code="TV-L066", to=99)
@@ -122,6 +127,9 @@ def many_nodes():
     tower = [helper.make_node("Concat", [("a%d" % i)] * 8, ["a%d" % (i + 1)], axis=0) for i in range(60)]
     yield "tower", model(tower, outputs=("a60",), tensors=[("a0", numpy.zeros(1000, numpy.float32))]), "TV-L065"
     heavy = [helper.make_node("MatMul", ["w", "w" if i == 0 else "v%d" % i], ["v%d" % (i + 1)]) for i in range(2000)]
+    far = [helper.make_node("ScatterND", ["w", "i", "u"], ["a"]), helper.make_node("Gather", ["w", "i"], ["b"])]
+    yield "far indices", model(far, outputs=("a", "b"), tensors=[("w", numpy.zeros((4, 4), numpy.float32)), ints("i", 2**62, -5)[:1] + (
+        numpy.array([[2**62], [-5]]),), ("u", numpy.zeros((2, 4), numpy.float32))]), None
     yield "heavy", model(heavy, outputs=("v2000",), tensors=[("w", numpy.zeros((500, 500), numpy.float32))]), None
 
 
