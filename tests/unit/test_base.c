@@ -3,6 +3,8 @@
  * configurations. */
 #include "unit.h"
 
+#include <limits.h>
+
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -81,6 +83,20 @@ static void arena_blocks_are_zeroed_aligned_and_disjoint(void **state)
     tv_arena_fini(&next);
     tv_arena_fini(&arena);
     assert_null(arena.blocks);
+}
+
+static void an_arena_of_64_mib_is_not_kept(void **state)
+{
+    (void)state;
+    tv_arena from = {0}, to;
+    assert_non_null(tv_arena_alloc(&from, 100));
+    tv_arena_reuse(&to, &from);
+    assert_true(to.size > 0 && from.size == 0);
+    tv_arena_fini(&to);
+    assert_non_null(tv_arena_alloc(&from, (64 << 20) + 1));
+    tv_arena_reuse(&to, &from);
+    assert_true(to.size == 0 && from.size == 0);
+    tv_arena_fini(&to);
 }
 
 static void buffers_contain_what_was_appended_in_order(void **state)
@@ -373,6 +389,43 @@ static void a_commit_replaces_what_a_link_points_to(void **state)
     assert_int_equal(files_here(true), 2);
 }
 
+/* A link to a file that is not there yet: relative in this folder, relative in another, absolute. */
+static void a_commit_creates_what_a_link_points_to(void **state)
+{
+    (void)state;
+    char here[PATH_MAX], there[PATH_MAX + 16];
+    assert_non_null(getcwd(here, sizeof here));
+    snprintf(there, sizeof there, "%s/created", here);
+    const char *const links[][2] = {{"created", "link"}, {"created", "./link"}, {there, "link"}};
+    for (size_t i = 0; i < TV_COUNTOF(links); i++) {
+        tv_output *output;
+        assert_int_equal(symlink(links[i][0], "link"), 0);
+        assert_int_equal(tv_output_open(links[i][1], NULL, &output), TV_OK);
+        fputs("new", tv_output_stream(output));
+        assert_int_equal(tv_output_commit(output, NULL), TV_OK);
+        assert_file("created", "new");
+        assert_int_equal(unlink("link"), 0);
+        assert_int_equal(unlink("created"), 0);
+    }
+}
+
+static void inputs_may_be_devices_but_not_huge(void **state)
+{
+    (void)state;
+    tv_input input;
+    unit_log log;
+    tv_diag_sink sink = unit_sink(&log);
+    assert_int_equal(tv_input_open("/dev/null", &sink, &input), TV_OK);
+    assert_int_equal(input.size, 0);
+    tv_input_close(&input);
+    write_file("huge", "");
+    if (truncate("huge", (off_t)65 << 30) == 0) { /* a file system may have no sparse files of this size */
+        assert_int_equal(tv_input_open("huge", &sink, &input), TV_ERR_INPUT);
+        assert_string_equal(log.at[0].message, "'huge' has more than 64 GiB");
+    }
+    assert_int_equal(unlink("huge"), 0);
+}
+
 static void two_outputs_to_one_file_do_not_interfere(void **state)
 {
     (void)state;
@@ -577,6 +630,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(digits_compare_as_numbers),
         cmocka_unit_test(arena_blocks_are_zeroed_aligned_and_disjoint),
+        cmocka_unit_test(an_arena_of_64_mib_is_not_kept),
         cmocka_unit_test(buffers_contain_what_was_appended_in_order),
         cmocka_unit_test(buffer_text_is_terminated_and_can_be_taken),
         cmocka_unit_test(a_buffer_that_failed_stays_failed),
@@ -590,6 +644,8 @@ int main(void)
         cmocka_unit_test(an_output_appears_only_when_committed),
         cmocka_unit_test(an_abandoned_output_leaves_the_old_file),
         cmocka_unit_test(a_commit_replaces_what_a_link_points_to),
+        cmocka_unit_test(a_commit_creates_what_a_link_points_to),
+        cmocka_unit_test(inputs_may_be_devices_but_not_huge),
         cmocka_unit_test(two_outputs_to_one_file_do_not_interfere),
         cmocka_unit_test(files_that_cannot_be_opened_are_named),
         cmocka_unit_test(a_full_disk_is_reported_and_an_empty_file_read),

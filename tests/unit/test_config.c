@@ -4,6 +4,8 @@
  * Most tests use a schema of this file instead of the pccx machine's, so that its ranges and names are fixed. */
 #include "unit.h"
 
+#include <unistd.h>
+
 #include "base/schema.h"
 #include "trivet/machine.h"
 
@@ -430,6 +432,72 @@ static void unknown_targets_and_profiles_suggest_and_leave_the_pointer(void **st
     tv_config_free(config);
 }
 
+/* ---- Targets ---- */
+
+/* Writes a profile of `size` bytes that begins with `text`, the rest zeros, and returns the target that it names. */
+static const char *target_of(const char *text, off_t size)
+{
+    static char target[TV_CONFIG_TARGET];
+    char path[] = "/tmp/trivet-target-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+    assert_int_equal(ftruncate(fd, size), 0);
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(tv_config_profile_target(path, NULL, target), TV_OK);
+    assert_int_equal(remove(path), 0);
+    return target;
+}
+
+static void the_target_of_a_profile_is_its_first(void **state)
+{
+    (void)state;
+    static const char text[] = "\n[profile]\ndescription = x\ntarget = pccx\ntarget = cmdq\n[other]\ntarget = y\n";
+    assert_string_equal(target_of(text, sizeof text - 1), "pccx");
+    assert_string_equal(target_of(text, 1 << 21), ""); /* longer than a profile may be */
+    assert_string_equal(target_of("", 0), "");
+}
+
+/* A target whose name begins another one has none of its profiles. */
+static void profiles_belong_to_whole_target_names(void **state)
+{
+    (void)state;
+    const tv_schema shorter = {"pcc", NULL, params, PARAMS};
+    const char *name, *description;
+    tv_config *config;
+    unit_log log;
+    tv_diag_sink sink = unit_sink(&log);
+    assert_int_equal(tv_config_new_for(&shorter, NULL, &config), TV_OK);
+    assert_int_equal(tv_config_load(config, "kv260", &sink), TV_ERR_INPUT);
+    assert_int_equal(log.count, 1);
+    assert_string_equal(log.at[0].message, "pcc has no profile 'kv260'");
+    assert_string_equal(log.at[0].hint, "'pccx-kv260' is a profile of pccx");
+    tv_config_free(config);
+    assert_true(tv_config_profile_at("pccx", 0, &name, &description));
+    assert_false(tv_config_profile_at("pcc", 0, &name, &description));
+}
+
+static void rates_have_a_lowest_value(void **state)
+{
+    (void)state;
+    static const tv_param rates[] = {{"path.rate", TV_PARAM_RATE, "bytes/cycle", "2", 1, 4, "a rate"}};
+    const tv_schema limited = {"toy", NULL, rates, 1};
+    static const struct {
+        const char *text;
+        tv_status status;
+    } cases[] = {{"1", TV_OK}, {"4", TV_OK}, {"0.5", TV_ERR_INPUT}, {"3/4", TV_ERR_INPUT}, {"4.5", TV_ERR_INPUT}};
+    tv_config *config;
+    assert_int_equal(tv_config_new_for(&limited, NULL, &config), TV_OK);
+    for (size_t i = 0; i < TV_COUNTOF(cases); i++) {
+        unit_log log;
+        tv_diag_sink sink = unit_sink(&log);
+        char expected[64];
+        snprintf(expected, sizeof expected, "path.rate = %s is outside 1 to 4 bytes/cycle", cases[i].text);
+        assert_int_equal(tv_config_set(config, "path.rate", cases[i].text, &sink), cases[i].status);
+        assert_string_equal(log.at[0].message, cases[i].status == TV_OK ? "" : expected);
+    }
+    tv_config_free(config);
+}
+
 static void a_copy_is_independent(void **state)
 {
     (void)state;
@@ -502,6 +570,9 @@ int main(void)
         cmocka_unit_test(entries_of_config_at_can_be_loaded_again),
         cmocka_unit_test(profiles_load_by_full_and_short_name),
         cmocka_unit_test(unknown_targets_and_profiles_suggest_and_leave_the_pointer),
+        cmocka_unit_test(the_target_of_a_profile_is_its_first),
+        cmocka_unit_test(profiles_belong_to_whole_target_names),
+        cmocka_unit_test(rates_have_a_lowest_value),
         cmocka_unit_test(a_copy_is_independent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
