@@ -101,12 +101,13 @@ static tv_status load_inputs(infer_job *j)
     return status;
 }
 
-/* Rejects names of outputs before the network runs, so that a typing error does not cost its result. */
+/* Rejects names of outputs before the network runs, so that a typing error does not cost its result. The --output of
+ * `compile` is a folder. */
 static tv_status check_outputs(infer_job *j)
 {
     const char *text;
     binding b;
-    for (unsigned i = 0; (text = cli_value_at(j->c, "output", i)); i++) {
+    for (unsigned i = 0; !j->options.emit && (text = cli_value_at(j->c, "output", i)); i++) {
         tv_network_tensor t;
         bool found = false;
         if (parse_binding(j, "output", text, &b) != CLI_OK || cli_overwrites_input(j->c, "output", b.path))

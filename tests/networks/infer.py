@@ -120,6 +120,8 @@ def wrong_options_are_rejected(t):
     t.reject("--ranges", "max, percentile or mse", "infer", model, *dims, "--ranges", "all")
     t.reject("over the input", "TV-U007", "infer", model, *dims, "--input", "x=" + t.path("x.npy"), "--output", "y=" + t.path("x.npy"))
     t.reject("compile without a machine", "TV-U008", "compile", model, "-o", t.path("c"))
+    said = t.text("compile", model, *dims, "-t", "cmdq", "-o", t.path("c"))
+    t.expect("the --output of compile is a folder", "--output" not in str(said), str(said))
     t.reject("not a network", "TV-L060", "infer", os.path.abspath(__file__))
     t.reject("--input of a program", "TV-U006", "run", t.write("r.s", RELU), "--input", "x=x.npy")
 
