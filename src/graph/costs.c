@@ -16,7 +16,8 @@ static void add_product(const tv_graph *g, uint32_t matrix, uint64_t vectors, ui
 
 static uint64_t vectors_of(const tv_graph *g, const tv_graph_node *n)
 {
-    return tv_graph_elements(g, n->inputs[0]) / tv_graph_columns(g, n->inputs[0]);
+    uint32_t columns = tv_graph_columns(g, n->inputs[0]);
+    return columns ? tv_graph_elements(g, n->inputs[0]) / columns : 0;
 }
 
 static uint64_t attention_operations(const tv_graph *g, const tv_graph_node *n, uint32_t positions)

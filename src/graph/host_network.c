@@ -154,6 +154,8 @@ static tv_status run(void *state, const tv_tensor *const *inputs, const tv_diag_
         status = execute(h, i, sink);
         free_dead_inputs(h, i);
     }
+    if (status == TV_OK)
+        tv_progress_report(&h->progress, "computing on the host", h->work[count], h->work[count]);
     return status;
 }
 

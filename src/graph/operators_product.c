@@ -39,7 +39,7 @@ static void multiply_tiles(void *user, uint64_t from, uint64_t to)
 {
     const tv_operator_row *r = user;
     const tv_matrix *w = tv_graph_matrix(r->graph, r->node->inputs[1]);
-    uint64_t columns = w->columns, vectors = tv_input_elements(r, 0) / columns;
+    uint64_t columns = w->columns, vectors = tv_output_elements(r) / w->rows;
     for (uint64_t tile = from; tile < to; tile++) {
         uint32_t first = (uint32_t)tile * TILE, count = w->rows - first < TILE ? w->rows - first : TILE;
         float sums[TILE];
@@ -55,8 +55,10 @@ static void multiply_tiles(void *user, uint64_t from, uint64_t to)
 bool tv_compute_LINEAR(const tv_operator_row *r)
 {
     const tv_matrix *w = tv_graph_matrix(r->graph, r->node->inputs[1]);
+    if (tv_output_elements(r) == 0)
+        return true;
     if (!r->inputs[1])
-        return multiply_decoded(r, w, tv_input_elements(r, 0) / w->columns);
+        return multiply_decoded(r, w, tv_output_elements(r) / w->rows);
     tv_operator_row row = *r;
     tv_operator_share(r, ((uint64_t)w->rows + TILE - 1) / TILE, multiply_tiles, &row);
     return true;

@@ -38,32 +38,43 @@ static uint32_t build(tv_graph_builder *b, tv_graph_op op, const operand *inputs
     return tv_graph_add(b, op, "node", values, (uint32_t)count, attrs);
 }
 
-tv_tensor compute_operator(tv_graph_op op, const operand *inputs, size_t count, const tv_graph_attrs *attrs,
-                           unsigned threads)
+void operator_graph_init(operator_graph *g, tv_graph_op op, const operand *inputs, size_t count,
+                         const tv_graph_attrs *attrs)
 {
     unit_log log;
     tv_diag_sink sink = unit_sink(&log);
     tv_graph_builder b;
-    tv_graph *graph = NULL;
-    tv_tensor given[TV_GRAPH_INPUTS_MAX] = {{0}}, result;
-    const tv_tensor *pointers[TV_GRAPH_INPUTS_MAX];
+    *g = (operator_graph){0};
     tv_graph_begin(&b, 0, 0, &sink);
-    uint32_t node = build(&b, op, inputs, count, attrs, given);
-    tv_graph_add_output(&b, "y", node);
-    if (tv_graph_finish(&b, TV_NO_VALUE, &graph) != TV_OK)
+    g->output = build(&b, op, inputs, count, attrs, g->given);
+    tv_graph_add_output(&b, "y", g->output);
+    if (tv_graph_finish(&b, TV_NO_VALUE, &g->graph) != TV_OK)
         fail_msg("%s is rejected: %s", tv_graph_op_infos[op].name, log.at[0].message);
     for (unsigned i = 0; i < TV_GRAPH_INPUTS_MAX; i++)
-        pointers[i] = &given[i];
+        g->inputs[i] = &g->given[i];
+}
+
+void operator_graph_fini(operator_graph *g)
+{
+    tv_graph_free(g->graph);
+    for (unsigned i = 0; i < TV_GRAPH_INPUTS_MAX; i++)
+        tv_tensor_fini(&g->given[i]);
+}
+
+tv_tensor compute_operator(tv_graph_op op, const operand *inputs, size_t count, const tv_graph_attrs *attrs,
+                           unsigned threads)
+{
+    operator_graph g;
+    tv_tensor result;
     void *state = NULL;
-    assert_int_equal(tv_network_host.create(graph, &(tv_network_options){.threads = threads}, &sink, &state), TV_OK);
-    assert_int_equal(tv_network_host.run(state, pointers, &sink), TV_OK);
-    const tv_tensor *y = tv_network_host.tensor(state, node);
+    operator_graph_init(&g, op, inputs, count, attrs);
+    assert_int_equal(tv_network_host.create(g.graph, &(tv_network_options){.threads = threads}, NULL, &state), TV_OK);
+    assert_int_equal(tv_network_host.run(state, g.inputs, NULL), TV_OK);
+    const tv_tensor *y = tv_network_host.tensor(state, g.output);
     assert_int_equal(tv_tensor_init(&result, y->element, y->rank, y->dims, NULL), TV_OK);
     memcpy(result.data, y->data, tv_tensor_bytes(y));
     tv_network_host.destroy(state);
-    tv_graph_free(graph);
-    for (unsigned i = 0; i < TV_GRAPH_INPUTS_MAX; i++)
-        tv_tensor_fini(&given[i]);
+    operator_graph_fini(&g);
     return result;
 }
 

@@ -36,6 +36,19 @@ void expect(tv_graph_op op, const operand *inputs, size_t count, const tv_graph_
 void expect_rejection(tv_graph_op op, const operand *inputs, size_t count, const tv_graph_attrs *attrs,
                       const char *problem);
 
+/* A graph of one operator, and the operands that are its inputs. */
+typedef struct operator_graph {
+    tv_graph *graph;
+    uint32_t output;
+    tv_tensor given[TV_GRAPH_INPUTS_MAX];
+    const tv_tensor *inputs[TV_GRAPH_INPUTS_MAX];
+} operator_graph;
+
+/* Builds a graph that must be accepted. The caller releases it with operator_graph_fini. */
+void operator_graph_init(operator_graph *g, tv_graph_op op, const operand *inputs, size_t count,
+                         const tv_graph_attrs *attrs);
+void operator_graph_fini(operator_graph *g);
+
 /* The result of an operator that must be accepted. The caller releases it with tv_tensor_fini. */
 tv_tensor compute_operator(tv_graph_op op, const operand *inputs, size_t count, const tv_graph_attrs *attrs,
                            unsigned threads);

@@ -314,6 +314,20 @@ static void products_by_constants_have_rows_of_weights(void **state)
     }
 }
 
+static void sums_of_nothing_are_zero(void **state)
+{
+    (void)state;
+    tv_graph_lists lists = {.kernel = {1}, .stride = {1}, .dilation = {1}};
+    const tv_graph_attrs attrs = {.lists = &lists, .groups = 1};
+    expect(TV_OP_MATMUL, INPUTS(ZEROS(F32, DIMS(2, 0)), ZEROS(F32, DIMS(0, 2))), NULL, ZEROS(F32, DIMS(2, 2)), 0);
+    expect(TV_OP_CONV, INPUTS(ZEROS(F32, DIMS(1, 0, 2)), ZEROS(F32, DIMS(2, 0, 1)), TENSOR(F32, DIMS(2), 3, 4)), &attrs,
+           TENSOR(F32, DIMS(1, 2, 2), 3, 3, 4, 4), 0);
+    expect(TV_OP_CONV, INPUTS(ZEROS(F32, DIMS(1, 1, 2)), ZEROS(F32, DIMS(0, 1, 1))), &attrs, ZEROS(F32, DIMS(1, 0, 2)),
+           0);
+    expect(TV_OP_CONV_TRANSPOSE, INPUTS(ZEROS(F32, DIMS(1, 0, 2)), ZEROS(F32, DIMS(0, 2, 1))), &attrs,
+           ZEROS(F32, DIMS(1, 2, 2)), 0);
+}
+
 /* ---- Bits ---- */
 
 static float canonical_total(const float p[8])
@@ -533,6 +547,7 @@ int main(void)
         cmocka_unit_test(fused_activations_follow_bias_and_residual),
         cmocka_unit_test(products_repeat_leading_axes),
         cmocka_unit_test(products_by_constants_have_rows_of_weights),
+        cmocka_unit_test(sums_of_nothing_are_zero),
         cmocka_unit_test(convolutions_have_the_canonical_order_on_any_number_of_threads),
         cmocka_unit_test(products_have_the_canonical_order_on_any_number_of_threads),
         cmocka_unit_test(norms_of_all_real_types),
