@@ -17,19 +17,40 @@ typedef struct unary {
     integer_function *integer; /* NULL: of real numbers only, integers are converted */
 } unary;
 
+/* A function of each element of a node. */
+typedef struct unary_task {
+    const tv_operator_row *r;
+    unary f;
+    tv_func func; /* of compute_function */
+} unary_task;
+
+static void compute_elements(void *user, uint64_t from, uint64_t to)
+{
+    const unary_task *t = user;
+    const tv_operator_row *r = t->r;
+    tv_tensor x = tv_input_tensor(r, 0), y = tv_output_tensor(r);
+    bool integers = t->f.integer && !tv_is_real_element(x.element);
+    for (uint64_t i = from; i < to; i++) {
+        if (tv_output_is_f32(r))
+            tv_output_f32(r)[i] = (float)t->f.real(tv_attrs_of(r), (double)tv_input_f32(r, 0)[i]);
+        else if (integers)
+            tv_tensor_set_integer(&y, i, t->f.integer(tv_attrs_of(r), tv_tensor_integer(&x, i)));
+        else
+            tv_tensor_set_real(&y, i, t->f.real(tv_attrs_of(r), tv_tensor_real(&x, i)));
+    }
+}
+
 static bool compute_unary(const tv_operator_row *r, unary f)
 {
-    tv_tensor x = tv_input_tensor(r, 0), y = tv_output_tensor(r);
-    bool integers = f.integer && !tv_is_real_element(x.element);
-    for (uint64_t i = 0, n = tv_output_elements(r); i < n; i++) {
-        if (tv_output_is_f32(r))
-            tv_output_f32(r)[i] = (float)f.real(tv_attrs_of(r), (double)tv_input_f32(r, 0)[i]);
-        else if (integers)
-            tv_tensor_set_integer(&y, i, f.integer(tv_attrs_of(r), tv_tensor_integer(&x, i)));
-        else
-            tv_tensor_set_real(&y, i, f.real(tv_attrs_of(r), tv_tensor_real(&x, i)));
-    }
+    tv_operator_share(r, tv_output_elements(r), compute_elements, &(unary_task){.r = r, .f = f});
     return true;
+}
+
+static void compute_rounded(void *user, uint64_t from, uint64_t to)
+{
+    const unary_task *t = user;
+    for (uint64_t i = from; i < to; i++)
+        tv_output_f32(t->r)[i] = tv_func_f32(t->func, tv_input_f32(t->r, 0)[i]);
 }
 
 /* A correctly rounded function of binary32; other types by `real`. */
@@ -37,8 +58,7 @@ static bool compute_function(const tv_operator_row *r, tv_func func, real_functi
 {
     if (!tv_output_is_f32(r))
         return compute_unary(r, (unary){real, NULL});
-    for (uint64_t i = 0, n = tv_output_elements(r); i < n; i++)
-        tv_output_f32(r)[i] = tv_func_f32(func, tv_input_f32(r, 0)[i]);
+    tv_operator_share(r, tv_output_elements(r), compute_rounded, &(unary_task){.r = r, .func = func});
     return true;
 }
 

@@ -157,20 +157,21 @@ void tv_softmax_f32(const float *x, float *y, uint32_t n)
         y[i] = y[i] / sum;
 }
 
-bool tv_compute_SOFTMAX(const tv_operator_row *r)
+static void compute_softmax(void *user, uint64_t from, uint64_t to)
 {
-    uint32_t columns = tv_output_columns(r);
-    for (uint64_t at = 0, n = tv_output_elements(r); at < n; at += columns)
-        tv_softmax_f32(tv_input_f32(r, 0) + at, tv_output_f32(r) + at, columns);
-    return true;
+    const tv_operator_row *r = user;
+    uint32_t n = tv_output_columns(r);
+    for (uint64_t i = from; i < to; i++)
+        tv_softmax_f32(tv_input_f32(r, 0) + i * n, tv_output_f32(r) + i * n, n);
 }
 
-bool tv_compute_LOG_SOFTMAX(const tv_operator_row *r)
+static void compute_log_softmax(void *user, uint64_t from, uint64_t to)
 {
+    const tv_operator_row *r = user;
     uint32_t n = tv_output_columns(r);
-    for (uint64_t at = 0, count = tv_output_elements(r); at < count; at += n) {
-        const float *x = tv_input_f32(r, 0) + at;
-        float *y = tv_output_f32(r) + at, max = x[0];
+    for (uint64_t v = from; v < to; v++) {
+        const float *x = tv_input_f32(r, 0) + v * n;
+        float *y = tv_output_f32(r) + v * n, max = x[0];
         for (uint32_t i = 1; i < n; i++)
             max = x[i] > max ? x[i] : max;
         for (uint32_t i = 0; i < n; i++)
@@ -179,7 +180,25 @@ bool tv_compute_LOG_SOFTMAX(const tv_operator_row *r)
         for (uint32_t i = 0; i < n; i++)
             y[i] = x[i] - max - log_sum;
     }
+}
+
+/* Shares the vectors of the output, of `length` elements each. */
+static bool share_vectors(const tv_operator_row *r, uint32_t length, tv_pool_work *work, void *user)
+{
+    tv_operator_share(r, length ? tv_output_elements(r) / length : 0, work, user);
     return true;
+}
+
+bool tv_compute_SOFTMAX(const tv_operator_row *r)
+{
+    tv_operator_row row = *r;
+    return share_vectors(r, tv_output_columns(r), compute_softmax, &row);
+}
+
+bool tv_compute_LOG_SOFTMAX(const tv_operator_row *r)
+{
+    tv_operator_row row = *r;
+    return share_vectors(r, tv_output_columns(r), compute_log_softmax, &row);
 }
 
 /* Normalizes x[n]; gains and bias may be NULL. */
@@ -201,11 +220,23 @@ static void normalize(const tv_operator_row *r, const float *x, float *y, uint32
     }
 }
 
+typedef struct norm_task {
+    const tv_operator_row *r;
+    uint32_t length;
+    bool subtract_mean;
+} norm_task;
+
+static void normalize_vectors(void *user, uint64_t from, uint64_t to)
+{
+    const norm_task *t = user;
+    for (uint64_t i = from; i < to; i++)
+        normalize(t->r, tv_input_f32(t->r, 0) + i * t->length, tv_output_f32(t->r) + i * t->length, t->length,
+                  t->subtract_mean);
+}
+
 static bool compute_normalization(const tv_operator_row *r, uint32_t length, bool subtract_mean)
 {
-    for (uint64_t at = 0, n = tv_output_elements(r); at < n; at += length)
-        normalize(r, tv_input_f32(r, 0) + at, tv_output_f32(r) + at, length, subtract_mean);
-    return true;
+    return share_vectors(r, length, normalize_vectors, &(norm_task){r, length, subtract_mean});
 }
 
 bool tv_compute_RMS_NORMALIZATION(const tv_operator_row *r)
