@@ -326,10 +326,107 @@ static void results_are_those_of_the_host(void **unused)
     assert_true(good);
 }
 
+/* ---- Cycles ---- */
+
+/* A product of the size of a layer of BERT-base or ResNet-50: of rows, or a convolution of square images. */
+typedef struct layer_size {
+    int64_t rows, columns, outputs; /* of images: their extent, channels */
+    window g;                       /* kernel 0: of rows */
+} layer_size;
+
+static const layer_size layer_sizes[] = {
+    {128, 768, 768, {0}},         {128, 768, 3072, {0}},         {128, 3072, 768, {0}},
+    {1, 2048, 1000, {0}},         {56, 64, 64, {1, 1, 0, 1}},    {56, 64, 64, {3, 1, 1, 1}},
+    {56, 64, 256, {1, 1, 0, 1}},  {56, 256, 64, {1, 1, 0, 1}},   {56, 256, 128, {1, 1, 0, 1}},
+    {56, 128, 128, {3, 2, 1, 1}}, {28, 128, 512, {1, 1, 0, 1}},  {56, 256, 512, {1, 2, 0, 1}},
+    {28, 512, 128, {1, 1, 0, 1}}, {28, 128, 128, {3, 1, 1, 1}},  {28, 512, 256, {1, 1, 0, 1}},
+    {28, 256, 256, {3, 2, 1, 1}}, {14, 256, 1024, {1, 1, 0, 1}}, {14, 1024, 256, {1, 1, 0, 1}},
+    {14, 256, 256, {3, 1, 1, 1}}, {14, 512, 512, {3, 2, 1, 1}},  {7, 512, 2048, {1, 1, 0, 1}},
+    {7, 2048, 512, {1, 1, 0, 1}}, {7, 512, 512, {3, 1, 1, 1}},   {224, 3, 64, {7, 2, 3, 1}},
+};
+
+/* A copy of the input, then the product without bias, whose constants have no data. */
+static tv_graph *layer_graph(const layer_size *s)
+{
+    tv_graph_builder b;
+    tv_graph *graph;
+    bool rows = s->g.kernel == 0;
+    tv_graph_shape x =
+        rows ? (tv_graph_shape){2, {s->rows, s->columns}} : (tv_graph_shape){4, {1, s->columns, s->rows, s->rows}};
+    tv_tensor w = {
+        .element = TV_ELEMENT_F32, .rank = rows ? 2 : 4, .dims = {s->outputs, s->columns, s->g.kernel, s->g.kernel}};
+    tv_graph_lists lists = lists_of(s->g);
+    tv_graph_begin(&b, 0, 0, NULL);
+    b.block = TV_BLOCK_NONE;
+    uint32_t input = tv_graph_input(&b, "x", TV_ELEMENT_F32, &x),
+             in[2] = {tv_graph_add(&b, TV_OP_RESHAPE, "copy", &input, 1, &(tv_graph_attrs){.shape = x}),
+                      tv_graph_tensor(&b, "w", &w, false)};
+    uint32_t y =
+        tv_graph_add(&b, rows ? TV_OP_LINEAR : TV_OP_CONV, "y", in, 2, &(tv_graph_attrs){.lists = &lists, .groups = 1});
+    tv_graph_add_output(&b, "y", y);
+    assert_int_equal(tv_graph_finish(&b, TV_NO_VALUE, &graph), TV_OK);
+    return graph;
+}
+
+/* Bytes of a value through the port to host memory: none if it fits in a third of L2. */
+static double copied_bytes(double elements) { return elements > 131072 / 3 * 8 ? 2 * elements : 0; }
+
+/* Cycles that no program can be faster than: multiply-adds at the peak rate, weights through their stream once, and
+ * what is not in L2 through the port to host memory once. */
+static double bound_of(const layer_size *s, uint64_t macs, unsigned planes)
+{
+    double taps = s->g.kernel ? (double)(s->g.kernel * s->g.kernel) : 1, out = (double)s->rows, in = (double)s->rows;
+    if (s->g.kernel) {
+        int64_t extent = (s->rows + 2 * s->g.pad - s->g.kernel) / s->g.stride + 1;
+        out = (double)(extent * extent);
+        in *= in;
+    }
+    double weights = taps * (double)(s->columns * s->outputs) / 2 * planes / 20, peak = (double)macs / 2048,
+           copies = (copied_bytes(in * (double)s->columns) + copied_bytes(out * (double)s->outputs)) / 10;
+    double max = weights > peak ? weights : peak;
+    return max > copies ? max : copies;
+}
+
+static void products_of_known_networks_reach_80_percent_of_their_bound(void **unused)
+{
+    bool good = true;
+    (void)unused;
+    for (size_t i = 0; i < sizeof layer_sizes / sizeof layer_sizes[0]; i++)
+        for (unsigned planes = 1; planes <= 2; planes++) {
+            const layer_size *s = &layer_sizes[i];
+            tv_graph *graph = layer_graph(s);
+            tv_config *config = pccx_config(NULL);
+            const tv_layer *layers;
+            void *state;
+            tv_network_options options = {.config = config,
+                                          .threads = 1,
+                                          .mode = TV_MODE_TIMING,
+                                          .weight_bits = planes == 2 ? 8 : 4,
+                                          .explain = true};
+            assert_int_equal(tv_network_pccx.create(graph, &options, NULL, &state), TV_OK);
+            for (unsigned run = 0; run < 2; run++) /* the first one loads constants */
+                assert_int_equal(tv_network_pccx.run(state, NULL, NULL), TV_OK);
+            assert_int_equal(tv_network_pccx.layers(state, &layers), 2);
+            double share = bound_of(s, layers[1].macs, planes) / (double)layers[1].cycles;
+            if (share < 0.8)
+                print_message("%lld x %lld to %lld, kernel %lld, stride %lld, %u planes: %.1f %% of the bound, %llu "
+                              "cycles, bound by %s; %s\n",
+                              (long long)s->rows, (long long)s->columns, (long long)s->outputs, (long long)s->g.kernel,
+                              (long long)s->g.stride, planes, 100 * share, (unsigned long long)layers[1].cycles,
+                              layers[1].bound, layers[1].plan);
+            good = good && share >= 0.8;
+            tv_network_pccx.destroy(state);
+            tv_config_free(config);
+            tv_graph_free(graph);
+        }
+    assert_true(good);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_those_of_the_host),
+        cmocka_unit_test(products_of_known_networks_reach_80_percent_of_their_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,6 +58,14 @@ static uint32_t find_bank_entry(pccx_lowering *l, unsigned bank, uint32_t a, uin
     return i;
 }
 
+/* True: the instruction was recorded, to be appended later. */
+static bool record(pccx_lowering *l, const pccx_lower_op *op)
+{
+    if (l->record)
+        l->record(l, op);
+    return l->record != NULL;
+}
+
 /* A copy within L2, or from or to the host, whose address has two fields: one of the L2 addresses and `host`. The shape
  * is in whole L2 words because an entry's values are limited. */
 static void emit_copy(pccx_lowering *l, pccx_insn insn, uint64_t to, uint64_t from, uint64_t host, uint32_t elements)
@@ -81,21 +89,29 @@ static uint64_t host_addr_high(uint64_t addr)
 
 void pccx_lower_load(pccx_lowering *l, uint32_t to, uint64_t from, uint32_t elements)
 {
+    if (record(l, &(pccx_lower_op){.insn = PCCX_MEMCPY_LOAD, .to = to, .from = 0, .host = from, .k = elements}))
+        return;
     emit_copy(l, PCCX_MEMCPY_LOAD, to, host_addr_low(from), host_addr_high(from), elements);
 }
 
 void pccx_lower_store(pccx_lowering *l, uint64_t to, uint32_t from, uint32_t elements)
 {
+    if (record(l, &(pccx_lower_op){.insn = PCCX_MEMCPY_STORE, .to = 0, .from = from, .host = to, .k = elements}))
+        return;
     emit_copy(l, PCCX_MEMCPY_STORE, host_addr_low(to), from, host_addr_high(to), elements);
 }
 
 void pccx_lower_move(pccx_lowering *l, uint32_t to, uint32_t from, uint32_t elements)
 {
+    if (record(l, &(pccx_lower_op){.insn = PCCX_MEMCPY_MOVE, .to = to, .from = from, .host = 0, .k = elements}))
+        return;
     emit_copy(l, PCCX_MEMCPY_MOVE, to, from, 0, elements);
 }
 
 void pccx_lower_stream(pccx_lowering *l, bool gemm, uint64_t addr, uint64_t bytes)
 {
+    if (record(l, &(pccx_lower_op){.insn = PCCX_INSNS, .host = addr, .bytes = bytes, .m = gemm}))
+        return;
     tv_builder_stream(&l->program, gemm ? PCCX_STREAM_GEMM : PCCX_STREAM_GEMV, addr, bytes);
 }
 
@@ -114,16 +130,22 @@ static void emit_matrix_insn(pccx_lowering *l, pccx_insn insn, uint32_t to, uint
 
 void pccx_lower_gemv(pccx_lowering *l, uint32_t to, uint32_t from, uint32_t n, uint32_t k, unsigned flags)
 {
+    if (record(l, &(pccx_lower_op){PCCX_GEMV, to, from, 0, 0, 1, n, k, flags}))
+        return;
     emit_matrix_insn(l, PCCX_GEMV, to, from, find_bank_entry(l, PCCX_WEIGHT_SHAPE, 1, n, k), flags);
 }
 
 void pccx_lower_gemm(pccx_lowering *l, uint32_t to, uint32_t from, uint32_t m, uint32_t n, uint32_t k, unsigned flags)
 {
+    if (record(l, &(pccx_lower_op){PCCX_GEMM, to, from, 0, 0, m, n, k, flags}))
+        return;
     emit_matrix_insn(l, PCCX_GEMM, to, from, find_bank_entry(l, PCCX_WEIGHT_SHAPE, m, n, k), flags);
 }
 
 void pccx_lower_cvo(pccx_lowering *l, pccx_insn insn, uint32_t to, uint32_t from, uint32_t length, unsigned flags)
 {
+    if (record(l, &(pccx_lower_op){insn, to, from, 0, 0, 1, 1, length, flags}))
+        return;
     tv_builder_word(&l->program, l->encodings[insn] | encode_field(PCCX_F_CVO_src_addr, from) |
                                      encode_field(PCCX_F_CVO_dst_addr, to) | encode_field(PCCX_F_CVO_length, length) |
                                      encode_field(PCCX_F_CVO_async, 1) |

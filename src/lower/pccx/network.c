@@ -27,6 +27,7 @@ static void destroy(void *state)
     free(w->last_uses);
     free(w->resident_ends);
     free(w->layers);
+    free(w->schedule);
     free(w);
 }
 
@@ -41,10 +42,17 @@ static tv_status allocate(pccx_network *w, const tv_diag_sink *sink)
     return w->values && w->nodes && w->last_uses && w->resident_ends && w->layers ? TV_OK : tv_fail_memory(sink);
 }
 
+/* A rate: a number or a fraction. */
 static double rate_parameter(const tv_config *config, const char *key)
 {
-    double rate = (double)tv_backend_parameter(config, key);
-    return rate > 0 ? rate : 1;
+    tv_config_entry e;
+    for (unsigned i = 0; tv_config_at(config, i, &e); i++)
+        if (strcmp(e.key, key) == 0) {
+            char *end;
+            double rate = strtod(e.value, &end), divisor = *end == '/' ? strtod(end + 1, NULL) : 1;
+            return rate > 0 && divisor > 0 ? rate / divisor : 1;
+        }
+    return 1;
 }
 
 /* Parameters of the machine, and the constants in L2 from its first word on. */
@@ -100,7 +108,7 @@ static tv_status create(const tv_graph *graph, const tv_network_options *options
                                         {"arrange a matrix", 0, 0},
                                         {"hand a vector to the weight stream", 0, 0}},
                            .host_op_count = PCCX_LOWER_HOST_OPS};
-    tv_status status = allocate(w, sink);
+    tv_status status = pccx_net_schedule_new(w) ? allocate(w, sink) : tv_fail_memory(sink);
     if (status == TV_OK)
         status = pccx_lower_init_encodings(&w->l, sink);
     if (status == TV_OK)
@@ -125,9 +133,13 @@ static tv_status create(const tv_graph *graph, const tv_network_options *options
 
 /* ---- Running ---- */
 
+/* Only the first run, and one after a failure, loads them. */
 static void load_constants(pccx_network *w)
 {
     pccx_lowering *l = &w->l;
+    if (w->loaded)
+        return;
+    w->scalar_count = 0;
     pccx_net_load(w, l->plan.ones, l->map.ones, PCCX_NET_ONES / PCCX_LOWER_LANES);
     pccx_net_load(w, l->plan.minus_ones, l->map.minus_ones, PCCX_NET_PIECE / PCCX_LOWER_LANES);
     pccx_net_load(w, l->plan.constants, l->map.words, PCCX_COMMONS);
@@ -136,16 +148,16 @@ static void load_constants(pccx_network *w)
 
 static tv_status begin_run(pccx_network *w, const tv_tensor *const *inputs, const tv_diag_sink *sink)
 {
-    tv_builder_clear(&w->l.program); /* left by a run that failed */
+    pccx_net_clear(w); /* left by a run that failed */
     w->l.bank_count[0] = w->l.bank_count[1] = 0;
     w->l.programs = 0;
-    w->scalar_count = 0;
     w->layer_count = 0;
     snprintf(w->l.block_name, sizeof w->l.block_name, "inputs");
     tv_builder_label(&w->l.program, w->l.block_name);
     for (uint32_t i = 0; i < w->graph->values.count; i++)
         w->values[i].stored = w->values[i].read = false;
     load_constants(w);
+    w->loaded = false;
     for (size_t i = 0; i < w->graph->inputs.count; i++) {
         uint32_t v = w->graph->inputs.data[i];
         if (inputs)
@@ -181,8 +193,7 @@ static const char *find_bound(const tv_stats *now, const tv_stats *before)
 static tv_status end_layer(pccx_network *w, uint32_t node, const tv_diag_sink *sink)
 {
     tv_stats now = {.size = sizeof now};
-    if (tv_builder_count(&w->l.program))
-        TV_TRY(pccx_lower_run(&w->l, sink));
+    TV_TRY(pccx_net_run(w, sink));
     TV_TRY(tv_machine_stats(w->l.machine, &now));
     tv_layer *layer = &w->layers[w->layer_count++];
     *layer = (tv_layer){.node = node,
@@ -229,9 +240,9 @@ static tv_status run(void *state, const tv_tensor *const *inputs, const tv_diag_
             if (w->graph->outputs.data[k].value == tv_graph_node_at(w->graph, i)->output)
                 TV_TRY(pccx_net_to_host(w, w->graph->outputs.data[k].value, sink));
     }
-    if (tv_builder_count(&w->l.program))
-        TV_TRY(pccx_lower_run(&w->l, sink));
+    TV_TRY(pccx_net_run(w, sink));
     w->l.steps++;
+    w->loaded = true;
     return TV_OK;
 }
 

@@ -100,22 +100,27 @@ static uint64_t tile_words(const pccx_network *w, const linear *t, uint32_t rows
 /* Estimated cycles of all tiles: the busiest engine, and what does not overlap. */
 static double estimate(const pccx_network *w, const linear *t, uint32_t rows, uint32_t columns, double *costs)
 {
+    enum { MOVE = 8 };
     const pccx_net_value *in = pccx_net_value_at(w, t->n->inputs[0]), *out = pccx_net_value_at(w, t->n->output);
     double tiles = (out->rows + rows - 1) / rows, chunks = (pccx_lower_padded(out->columns) + columns - 1) / columns,
            planes = t->own->matrix.planes,
            steps = (double)((t->own->k + w->tile_k - 1) / w->tile_k) * (double)((columns + w->tile_n - 1) / w->tile_n);
     double gemm = planes * chunks * tiles * (w->gemm_setup + steps * (rows > w->min_rows ? rows : w->min_rows)),
            stream = tiles * (double)t->own->matrix.bytes / w->stream_rate, copy = 0;
+    bool resident = out->l2 != PCCX_LOWER_NO_BUFFER;
+    double load = 0, setup = resident ? MOVE : w->copy_setup,
+           words = resident ? 1 : PCCX_LOWER_WORD_BYTES / w->copy_rate;
     if (in->l2 == PCCX_LOWER_NO_BUFFER)
-        copy += tiles * (w->copy_setup + (double)rows * in->words * PCCX_LOWER_WORD_BYTES / w->copy_rate);
-    if (out->l2 == PCCX_LOWER_NO_BUFFER)
-        copy += tiles * chunks * (chunks > 1 ? rows : 1) * w->copy_setup +
-                tiles * rows * out->words * PCCX_LOWER_WORD_BYTES / w->copy_rate;
+        load = tiles * (w->copy_setup + (double)rows * in->words * PCCX_LOWER_WORD_BYTES / w->copy_rate);
+    if (chunks > 1)
+        copy = out->rows * (chunks * setup + out->words * words);
+    else if (!resident)
+        copy = tiles * setup + (double)out->rows * out->words * words;
     costs[0] = gemm;
     costs[1] = stream;
-    costs[2] = copy;
+    costs[2] = load + copy;
     double max = gemm > stream ? gemm : stream;
-    return (max > copy ? max : copy) + (gemm + copy) / tiles / chunks;
+    return (max > load + copy ? max : load + copy) + (load + (max < copy ? max : copy) / chunks) / tiles;
 }
 
 /* Chooses the tile with the fewest estimated cycles. */
@@ -211,8 +216,7 @@ tv_status pccx_net_matmul(pccx_network *w, uint32_t node, const tv_diag_sink *si
     const pccx_net_node *own = &w->nodes[node];
     m = out->rows / count;
     TV_TRY(pccx_net_to_host(w, n->inputs[1], sink));
-    if (tv_builder_count(&w->l.program)) /* the packed operand is written before the next program */
-        TV_TRY(pccx_lower_run(&w->l, sink));
+    TV_TRY(pccx_net_run(w, sink)); /* the packed operand is written before the next program */
     pccx_net_count_host(w, "pack a matrix to INT4", (uint64_t)count * k * columns);
     if (!w->l.timing)
         TV_TRY(pack_operand(w, n, k, columns, count, &own->matrix, sink));

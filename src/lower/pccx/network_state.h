@@ -65,7 +65,8 @@ typedef struct pccx_net_node {
 #define PCCX_NET_ZERO UINT32_MAX /* of a map: a word of zeros */
 
 typedef struct pccx_network {
-    pccx_lowering l;
+    pccx_lowering l;                    /* first: its recorder finds the network by it */
+    struct pccx_net_schedule *schedule; /* instructions that are not in the program yet */
     const tv_graph *graph;
     pccx_net_value *values;
     pccx_net_node *nodes;
@@ -83,7 +84,9 @@ typedef struct pccx_network {
     uint64_t scalars_home;
     uint32_t tile_k, tile_n, min_rows, k_max; /* of GEMM */
     double stream_rate, copy_rate;            /* bytes a cycle */
+    bool loaded;                              /* L2 has the constants */
     uint32_t copy_setup, gemm_setup;
+    bool outgoing; /* copies are of results of a tile */
     bool explain;
     tv_layer *layers;
     size_t layer_count;
@@ -158,6 +161,20 @@ tv_status pccx_net_hand_over(pccx_network *w, uint32_t value, const tv_diag_sink
 /* Index of the host's work of this name, for pccx_lower_end_program. */
 unsigned pccx_net_host_op(pccx_network *w, const char *name);
 void pccx_net_count_host(pccx_network *w, const char *name, uint64_t elements);
+
+/* ---- network_schedule.c ---- */
+
+/* Creates the window of recorded instructions, which the state frees. False: out of memory. */
+bool pccx_net_schedule_new(pccx_network *w);
+
+/* Appends what is recorded to the program. */
+void pccx_net_flush(pccx_network *w);
+
+/* Runs what is recorded or in the program, if anything. */
+tv_status pccx_net_run(pccx_network *w, const tv_diag_sink *sink);
+
+/* Drops both. */
+void pccx_net_clear(pccx_network *w);
 
 /* ---- network_upload.c ---- */
 

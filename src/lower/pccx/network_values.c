@@ -94,10 +94,12 @@ void pccx_net_read_words(pccx_network *w, uint32_t to, uint32_t value, uint64_t 
 void pccx_net_write_words(pccx_network *w, uint32_t value, uint64_t word, uint32_t from, uint64_t words)
 {
     const pccx_net_value *v = pccx_net_value_at(w, value);
+    w->outgoing = true;
     if (v->l2 != PCCX_LOWER_NO_BUFFER)
         pccx_net_move(w, v->l2 + (uint32_t)word, from, words);
     else
         store_words(w, v->home + word * PCCX_LOWER_WORD_BYTES, from, words);
+    w->outgoing = false;
 }
 
 uint32_t pccx_net_fetch(pccx_network *w, uint32_t value, uint32_t row, uint32_t rows)
@@ -120,7 +122,7 @@ void pccx_net_put(pccx_network *w, uint32_t value, uint32_t row, uint32_t rows, 
 {
     const pccx_net_value *v = pccx_net_value_at(w, value);
     if (v->l2 == PCCX_LOWER_NO_BUFFER)
-        store_words(w, v->home + (uint64_t)row * v->words * PCCX_LOWER_WORD_BYTES, addr, (uint64_t)rows * v->words);
+        pccx_net_write_words(w, value, (uint64_t)row * v->words, addr, (uint64_t)rows * v->words);
 }
 
 /* ---- Constant words ---- */
@@ -195,7 +197,7 @@ tv_status pccx_net_hand_over(pccx_network *w, uint32_t value, const tv_diag_sink
     if (v->l2 != PCCX_LOWER_NO_BUFFER && !v->stored)
         store_words(w, v->home, v->l2, pccx_net_words(v));
     v->stored = true;
-    return tv_builder_count(&w->l.program) ? pccx_lower_run(&w->l, sink) : TV_OK;
+    return pccx_net_run(w, sink);
 }
 
 tv_status pccx_net_to_host(pccx_network *w, uint32_t value, const tv_diag_sink *sink)

@@ -233,7 +233,7 @@ static double estimate(const pccx_network *w, const tiling *t, uint32_t rows, do
                     ? pixels * out->words * PCCX_LOWER_WORD_BYTES / w->copy_rate + pixels / g->out[X] * w->copy_setup
                     : pixels / g->out[X] * (8 + (double)g->out[X] * out->words);
     double max = costs[0] > costs[1] ? costs[0] : costs[1];
-    return (max > costs[2] ? max : costs[2]) + (costs[0] + costs[2]) / count;
+    return (max > costs[2] ? max : costs[2]) + (max < costs[2] ? max + costs[2] : 2 * costs[2]) / count;
 }
 
 /* Chooses the output rows of a tile. */

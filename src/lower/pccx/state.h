@@ -151,6 +151,15 @@ typedef struct pccx_lower_value_row {
     uint8_t beat[PCCX_LOWER_BEAT_BYTES];
 } pccx_lower_value_row;
 
+/* An instruction of the lowering, or with insn PCCX_INSNS bytes of the weight stream of the next product. */
+typedef struct pccx_lower_op {
+    pccx_insn insn;
+    uint32_t to, from;    /* in L2 */
+    uint64_t host, bytes; /* address in host memory */
+    uint32_t m, n, k;     /* of products; k: elements of the others; m of a stream: of GEMM */
+    unsigned flags;
+} pccx_lower_op;
+
 typedef struct pccx_lowering {
     const tv_graph *graph;
     tv_machine *machine;
@@ -191,6 +200,9 @@ typedef struct pccx_lowering {
     uint32_t steps, programs;
     bool constants_loaded; /* L2 contains the constants */
     const int32_t *tokens; /* of the step */
+
+    /* receives instructions that are appended later, in another order; NULL: they are appended at once */
+    void (*record)(struct pccx_lowering *l, const pccx_lower_op *op);
 
     /* the program under construction */
     char block_name[TV_BLOCK_NAME_MAX]; /* block of the model, the label of the current instructions */
