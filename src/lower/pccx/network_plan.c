@@ -367,7 +367,7 @@ static bool wants_residency(const pccx_network *w, uint32_t value)
 {
     const pccx_net_value *v = &w->values[value];
     return v->on_machine && tv_graph_value_at(w->graph, value)->source == TV_VALUE_COMPUTED &&
-           pccx_net_words(v) <= w->l2_words / 3;
+           pccx_net_words(v) <= w->l2_words / 5 * 2;
 }
 
 static void free_lives(lives *t)

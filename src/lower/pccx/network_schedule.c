@@ -56,7 +56,7 @@ static queue queue_of(pccx_insn insn)
 
 static queue engine_of(const entry *e) { return e->queue == ACP_OUT ? ACP : e->queue; }
 
-static range words_from(uint32_t addr, uint64_t words) { return (range){addr, addr + (uint32_t)words}; }
+static range range_of(uint32_t addr, uint64_t words) { return (range){addr, addr + (uint32_t)words}; }
 
 static bool overlaps_in_host(const pccx_lower_op *a, const pccx_lower_op *b)
 {
@@ -72,18 +72,18 @@ static void find_ranges(entry *e)
     switch (e->queue) {
     case GEMM:
     case GEMV:
-        e->read = words_from(op->from, (uint64_t)op->m * words);
-        e->write = words_from(op->to, (uint64_t)op->m * pccx_lower_l2_size(op->n));
+        e->read = range_of(op->from, (uint64_t)op->m * words);
+        e->write = range_of(op->to, (uint64_t)op->m * pccx_lower_l2_size(op->n));
         e->writes_max = op->flags & PCCX_LOWER_FINDEMAX;
         return;
     case ACP:
     case ACP_OUT:
-        e->read = words_from(op->from, op->insn == PCCX_MEMCPY_LOAD ? 0 : words);
-        e->write = words_from(op->to, op->insn == PCCX_MEMCPY_STORE ? 0 : words);
+        e->read = range_of(op->from, op->insn == PCCX_MEMCPY_LOAD ? 0 : words);
+        e->write = range_of(op->to, op->insn == PCCX_MEMCPY_STORE ? 0 : words);
         return;
     case SFU:
-        e->read = words_from(op->from, words + (op->insn == PCCX_CVO_SCALE));
-        e->write = words_from(op->to, op->insn == PCCX_CVO_REDUCE_SUM ? 1 : words);
+        e->read = range_of(op->from, words + (op->insn == PCCX_CVO_SCALE));
+        e->write = range_of(op->to, op->insn == PCCX_CVO_REDUCE_SUM ? 1 : words);
         e->reads_max = op->flags & PCCX_LOWER_SUB_EMAX;
         return;
     }

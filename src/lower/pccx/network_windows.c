@@ -9,7 +9,7 @@
 
 #include "lower/pccx/network_state.h"
 
-enum { PHASES_MAX = 64, Y = 0, X = 1 };
+enum { PHASES_MAX = 1024, Y = 0, X = 1 };
 
 typedef struct tiling {
     const tv_graph_node *n;
