@@ -35,11 +35,9 @@ static bool compute_pool(const tv_operator_row *r,
 
 static void take_max(pool *p, int64_t output, const int64_t position[SPATIAL], int64_t plane)
 {
-    int64_t tap[SPATIAL] = {0};
     double max = -INFINITY;
-    for (int64_t k = 0; k < p->w.kernel_elements; k++, tv_window_next(&p->w, tap)) {
-        int64_t at = tv_window_tap(&p->w, position, tap);
-        double value = at < 0 ? max : tv_tensor_real(&p->x, (uint64_t)(plane + at));
+    for (tv_taps t = tv_taps_of(&p->w, position); tv_taps_next(&t);) {
+        double value = tv_tensor_real(&p->x, (uint64_t)(plane + tv_taps_input(&t, &p->w)));
         max = isnan(value) || value > max ? value : max;
     }
     tv_tensor_set_real(&p->y, (uint64_t)output, max);
@@ -58,12 +56,12 @@ static int64_t index_by_columns(const tv_window *w, int64_t at)
 /* The first maximum; NaN is one. */
 static void find_max(pool *p, int64_t output, const int64_t position[SPATIAL], int64_t plane)
 {
-    int64_t tap[SPATIAL] = {0}, best = -1;
+    int64_t best = -1;
     double max = -INFINITY;
-    for (int64_t k = 0; k < p->w.kernel_elements; k++, tv_window_next(&p->w, tap)) {
-        int64_t at = tv_window_tap(&p->w, position, tap);
-        double value = at < 0 ? max : tv_tensor_real(&p->x, (uint64_t)(plane + at));
-        if (at < 0 || !(best < 0 || value > max || (isnan(value) && !isnan(max))))
+    for (tv_taps t = tv_taps_of(&p->w, position); tv_taps_next(&t);) {
+        int64_t at = tv_taps_input(&t, &p->w);
+        double value = tv_tensor_real(&p->x, (uint64_t)(plane + at));
+        if (best >= 0 && !(value > max) && !(isnan(value) && !isnan(max)))
             continue;
         best = at;
         max = value;
@@ -76,40 +74,31 @@ static double magnitude_power(double x, double p) { return p == 1 ? fabs(x) : p 
 
 static void take_norm(pool *p, int64_t output, const int64_t position[SPATIAL], int64_t plane)
 {
-    int64_t tap[SPATIAL] = {0};
     double sum = 0, power = (double)tv_attrs_of(p->r)->alpha;
-    for (int64_t k = 0; k < p->w.kernel_elements; k++, tv_window_next(&p->w, tap)) {
-        int64_t at = tv_window_tap(&p->w, position, tap);
-        sum += at < 0 ? 0 : magnitude_power(tv_tensor_real(&p->x, (uint64_t)(plane + at)), power);
-    }
+    for (tv_taps t = tv_taps_of(&p->w, position); tv_taps_next(&t);)
+        sum += magnitude_power(tv_tensor_real(&p->x, (uint64_t)(plane + tv_taps_input(&t, &p->w))), power);
     tv_tensor_set_real(&p->y, (uint64_t)output, power == 1 ? sum : power == 2 ? sqrt(sum) : pow(sum, 1 / power));
 }
 
 /* Elements of a window that are inside of the input and its padding. */
-static int64_t padded_elements(const tv_window *w, const int64_t out[SPATIAL])
+static double padded_elements(const tv_window *w, const int64_t out[SPATIAL])
 {
-    int64_t count = 1;
+    double count = 1;
     for (unsigned i = 0; i < SPATIAL; i++) {
-        int64_t inside = 0, begin = out[i] * w->stride[i] - w->pad[i];
-        for (int64_t k = 0; k < w->kernel[i]; k++)
-            inside += begin + k * w->dilation[i] < w->in[i] + w->pad_end[i];
-        count *= inside;
+        int64_t rest = w->in[i] + w->pad_end[i] - (out[i] * w->stride[i] - w->pad[i]);
+        int64_t inside = rest > 0 ? (rest - 1) / w->dilation[i] + 1 : 0;
+        count *= (double)(inside < w->kernel[i] ? inside : w->kernel[i]);
     }
     return count;
 }
 
 static void take_mean(pool *p, int64_t output, const int64_t position[SPATIAL], int64_t plane)
 {
-    bool count_padding = tv_attrs_of(p->r)->mode & 1;
-    int64_t tap[SPATIAL] = {0};
     uint64_t inside = 0;
     tv_sum8 sum = {{0}};
-    for (int64_t k = 0; k < p->w.kernel_elements; k++, tv_window_next(&p->w, tap)) {
-        int64_t at = tv_window_tap(&p->w, position, tap);
-        if (at >= 0)
-            tv_sum8_add(&sum, inside++, tv_input_f32(p->r, 0)[plane + at]);
-    }
-    int64_t count = count_padding ? padded_elements(&p->w, position) : (int64_t)inside;
+    for (tv_taps t = tv_taps_of(&p->w, position); tv_taps_next(&t);)
+        tv_sum8_add(&sum, inside++, tv_input_f32(p->r, 0)[plane + tv_taps_input(&t, &p->w)]);
+    double count = tv_attrs_of(p->r)->mode & 1 ? padded_elements(&p->w, position) : (double)inside;
     tv_output_f32(p->r)[output] = tv_sum8_total(&sum) / (float)count;
 }
 

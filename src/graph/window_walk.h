@@ -58,11 +58,46 @@ static inline int64_t tv_window_tap(const tv_window *w, const int64_t out[TV_GRA
     return at;
 }
 
-/* Advances to the next tap; the last one is followed by the first. */
-static inline void tv_window_next(const tv_window *w, int64_t tap[TV_GRAPH_SPATIAL_MAX])
+/* The taps of a window that are inside of the input, in order. */
+typedef struct tv_taps {
+    int64_t begin[TV_GRAPH_SPATIAL_MAX];                            /* input of tap 0 of each axis */
+    int64_t first[TV_GRAPH_SPATIAL_MAX], end[TV_GRAPH_SPATIAL_MAX]; /* taps inside */
+    int64_t tap[TV_GRAPH_SPATIAL_MAX];
+    bool begun;
+} tv_taps;
+
+static inline tv_taps tv_taps_of(const tv_window *w, const int64_t out[TV_GRAPH_SPATIAL_MAX])
 {
-    for (unsigned i = TV_GRAPH_SPATIAL_MAX; i-- > 0 && ++tap[i] == w->kernel[i];)
-        tap[i] = 0;
+    tv_taps t = {.begun = false};
+    for (unsigned i = 0; i < TV_GRAPH_SPATIAL_MAX; i++) {
+        int64_t begin = out[i] * w->stride[i] - w->pad[i], step = w->dilation[i], last = w->in[i] - 1 - begin;
+        t.begin[i] = begin;
+        t.first[i] = t.tap[i] = begin < 0 ? (step - 1 - begin) / step : 0;
+        t.end[i] = last < 0 ? 0 : last / step < w->kernel[i] ? last / step + 1 : w->kernel[i];
+    }
+    return t;
+}
+
+/* Advances to the first or next tap; false at the end. */
+static inline bool tv_taps_next(tv_taps *t)
+{
+    if (!t->begun) {
+        t->begun = true;
+        return t->first[0] < t->end[0] && t->first[1] < t->end[1] && t->first[2] < t->end[2];
+    }
+    for (unsigned i = TV_GRAPH_SPATIAL_MAX; i-- > 0; t->tap[i] = t->first[i])
+        if (++t->tap[i] < t->end[i])
+            return true;
+    return false;
+}
+
+/* The element of the input at the current tap. */
+static inline int64_t tv_taps_input(const tv_taps *t, const tv_window *w)
+{
+    int64_t at = 0;
+    for (unsigned i = 0; i < TV_GRAPH_SPATIAL_MAX; i++)
+        at = at * w->in[i] + t->begin[i] + t->tap[i] * w->dilation[i];
+    return at;
 }
 
 #endif

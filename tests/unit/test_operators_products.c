@@ -243,6 +243,26 @@ static void partial_windows_are_pools_of_what_is_left(void **state)
            TENSOR(F32, DIMS(1, 1, 2), NAN, 4), 0);
 }
 
+/* Work depends on what is inside, not on the size of the window. */
+static void windows_of_padding_take_no_time(void **state)
+{
+    (void)state;
+    enum { LARGE = 1 << 30 };
+    tv_graph_lists lists = {
+        .kernel = {2 * (LARGE - 2) + 1, 2 * (LARGE - 2) + 1}, .stride = {1, LARGE}, .dilation = {1, 1}};
+    lists.pad_begin[0] = lists.pad_begin[1] = lists.pad_end[0] = lists.pad_end[1] = LARGE - 2;
+    const operand x = TENSOR(F32, DIMS(1, 1, 1, 2), 1, 3);
+    expect(TV_OP_MAX_POOL, INPUTS(x), &(tv_graph_attrs){.lists = &lists}, TENSOR(F32, DIMS(1, 1, 1, 1), 3), 0);
+    expect(TV_OP_LP_POOL, INPUTS(x), &(tv_graph_attrs){.lists = &lists, .alpha = 1}, TENSOR(F32, DIMS(1, 1, 1, 1), 4),
+           0);
+    expect(TV_OP_AVERAGE_POOL, INPUTS(x), &(tv_graph_attrs){.lists = &lists}, TENSOR(F32, DIMS(1, 1, 1, 1), 2), 0);
+    expect(TV_OP_AVERAGE_POOL, INPUTS(x), &(tv_graph_attrs){.lists = &lists, .mode = 1},
+           TENSOR(F32, DIMS(1, 1, 1, 1), 4 * 0x1p-62), 1e-9);
+    lists = (tv_graph_lists){.kernel = {2}, .stride = {1}, .dilation = {LARGE}, .pad_end = {LARGE}};
+    expect(TV_OP_MAX_POOL, INPUTS(TENSOR(F32, DIMS(1, 1, 2), 1, 3)), &(tv_graph_attrs){.lists = &lists},
+           TENSOR(F32, DIMS(1, 1, 2), 1, 3), 0);
+}
+
 static void fused_activations_follow_bias_and_residual(void **state)
 {
     (void)state;
@@ -544,6 +564,7 @@ int main(void)
         cmocka_unit_test(transposed_convolutions_add_where_convolutions_read),
         cmocka_unit_test(pools_of_all_types_see_what_is_inside),
         cmocka_unit_test(partial_windows_are_pools_of_what_is_left),
+        cmocka_unit_test(windows_of_padding_take_no_time),
         cmocka_unit_test(fused_activations_follow_bias_and_residual),
         cmocka_unit_test(products_repeat_leading_axes),
         cmocka_unit_test(products_by_constants_have_rows_of_weights),
