@@ -24,6 +24,10 @@ static void free_samples(samples *s)
 
 /* ---- Tables ---- */
 
+/* Scales are binary32 in files, and the nearest element below a quotient that should be an integer is it only when the
+ * quotient is rounded to binary32, too. */
+static double quotient(double x, double scale) { return (double)((float)x / (float)scale); }
+
 /* The length whose last element is aligned with the input's: input times scale, of which `out` is the integer. */
 static double aligned_length(double out, double scaled) { return scaled > out * (1 + 1e-6) ? scaled : out; }
 
@@ -31,7 +35,7 @@ static double coordinate_of(const tv_graph_lists *l, tv_resize_coordinates kind,
                             int64_t position)
 {
     double x = (double)position, in = (double)s->in, out = (double)s->out, scale = l->scale[axis];
-    double first = l->crop_begin[axis], last = l->crop_end[axis], half_pixel = (x + 0.5) / scale - 0.5;
+    double first = l->crop_begin[axis], last = l->crop_end[axis], half_pixel = quotient(x + 0.5, scale) - 0.5;
     switch (kind) {
     case TV_RESIZE_HALF_PIXEL_SYMMETRIC:
         return in / 2 * (1 - out / (in * scale)) + half_pixel;
@@ -40,7 +44,7 @@ static double coordinate_of(const tv_graph_lists *l, tv_resize_coordinates kind,
     case TV_RESIZE_ALIGN_CORNERS:
         return s->out > 1 ? x * (in - 1) / (aligned_length(out, scale * in) - 1) : 0;
     case TV_RESIZE_ASYMMETRIC:
-        return x / scale;
+        return quotient(x, scale);
     case TV_RESIZE_CROP:
         return s->out > 1 ? first * (in - 1) + x * (last - first) * (in - 1) / (out - 1)
                           : (first + last) / 2 * (in - 1);

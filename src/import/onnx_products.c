@@ -18,7 +18,9 @@ static bool is_constant_matrix(const tv_onnx_node *n, uint32_t x)
 uint32_t tv_onnx_product(tv_onnx_node *n, uint32_t a, uint32_t b)
 {
     tv_graph_shape x = tv_onnx_dims(n, a), y = tv_onnx_dims(n, b);
-    if (tv_onnx_ok(n) && (!x.rank || !y.rank))
+    if (!tv_onnx_ok(n))
+        return TV_NO_VALUE;
+    if (!x.rank || !y.rank)
         return tv_onnx_reject(n, TV_ONNX_INVALID, "an operand is a scalar");
     if (is_constant_matrix(n, b) && tv_onnx_count(n, a) > 0 && !tv_onnx_is_constant(n, a))
         return tv_onnx_emit2(n, TV_OP_GEMM, a, tv_onnx_cast(n, tv_onnx_matrix_transpose(n, b), TV_ELEMENT_F32));

@@ -94,6 +94,7 @@ def cases():
     yield "many axes", node_test("Unsqueeze", "more than 8 axes", "x,a", [ints("a", *range(7))], code="TV-L066")
     yield "gemm", node_test("Gemm", "", "x,w", [("w", numpy.zeros((4, 5), numpy.float32))])
     yield "matmul", node_test("MatMul", "", "x,w", [("w", numpy.zeros((4, 5), numpy.float32))])
+    yield "operands", node_test("MatMulInteger", "nothing computes the input 'z'", "x,w,z", [ints("w", 1)])
     yield "add", node_test("Add", "do not fit each other", "x,w", [("w", numpy.zeros(2, numpy.float32))])
     yield "types", node_test("Add", "different element types", "x,w", [ints("w", 1)])
     weights = [("w", numpy.zeros((4, 3, 3, 3), numpy.float32))]
