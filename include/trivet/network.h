@@ -88,7 +88,7 @@ typedef struct tv_network_session_options {
     unsigned threads;        /* host threads; 0: 1 */
     unsigned weight_bits;    /* 4 or 8 where the target supports both; 0: the target's default */
     int timing_only;         /* cycles without data */
-    int verify;              /* keep the values that tv_network_session_verify compares */
+    int verify;              /* allow tv_network_session_verify */
     int allow_host_ops;      /* the host computes operators that the machine has no instructions for; otherwise they are
                                 errors. tv_network_session_host_op_at counts them */
     int explain_plan;        /* state in tv_network_layer why the tiles were chosen */
@@ -120,9 +120,10 @@ TV_API tv_machine *tv_network_session_machine(tv_network_session *session);
  */
 TV_API tv_status tv_network_session_run(tv_network_session *session, const tv_diag_sink *sink);
 
-/* Executes the network on the host with the same inputs and compares each layer of the last run, for a session that was
- * created with `verify`. The results are in tv_network_layer. TV_ERR_INPUT: the session is timing_only, or of a
- * compiled network; TV_ERR_MEMORY. */
+/* Executes the network again with the inputs of the last run, on the target, which then keeps the value of each layer,
+ * and on the host, and compares each layer. For a session that was created with `verify`. The results are in
+ * tv_network_layer. TV_ERR_INPUT: the session is timing_only, or of a compiled network; TV_FAULT: the machine faulted;
+ * TV_ERR_MEMORY. */
 TV_API tv_status tv_network_session_verify(tv_network_session *session, const tv_diag_sink *sink);
 
 /* Output `i` of the last run. The pointers are valid until the next run. Returns 0 past the last. */

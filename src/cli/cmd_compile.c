@@ -4,7 +4,7 @@
 
 static const cli_option options[] = {
     {"target", 't', "TARGET", "a machine", "TARGET"},
-    {"output", 'o', "DIR", "the folder for programs, weights and manifest.json; it must be empty or new", "FILE"},
+    {"folder", 'o', "DIR", "the folder for programs, weights and manifest.json; it must be empty or new", "FILE"},
     {"input", 0, "NAME=FILE", "an input for calibration, from a .npy file, or FILE:TYPE; may be repeated", "FILE"},
     INFER_PLAN_OPTIONS,
 };
@@ -19,7 +19,7 @@ static int run_compile(cli *c)
 {
     infer_job j = {.c = c};
     tv_output_group *group;
-    const char *target = cli_value(c, "target"), *folder = cli_value(c, "output");
+    const char *target = cli_value(c, "target"), *folder = cli_value(c, "folder");
     if (!target || strcmp(target, "host") == 0)
         return cli_error(c, CLI_E_TARGET, "give -t with a machine", "the machine is not known");
     if (!folder)
@@ -52,7 +52,7 @@ const cli_command cli_compile = {
         "The network is\n"
         "executed once, for the ranges of values and the costs of the layers in the manifest.",
     .example = "  trivet compile digits.onnx -t cmdq -o digits\n"
-               "  trivet compile digits.onnx -t cmdq -c mobile -o digits --calibrate samples --ranges mse",
+               "  trivet compile digits.onnx -t cmdq -c mobile -o digits-mobile --calibrate samples --ranges mse",
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "cDj",

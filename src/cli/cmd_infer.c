@@ -94,7 +94,7 @@ const cli_command cli_infer = {
         "execute the network.",
     .example = "  trivet infer digits.onnx -t cmdq --input image=three.npy --verify\n"
                "  trivet infer resnet50.onnx -t all --timing-only\n"
-               "  trivet infer bert.onnx -t pccx --dim batch=1 --dim sequence=128 --report bert.html",
+               "  trivet infer bert.onnx -t cmdq --dim batch=1 --dim sequence=128 --report bert.html",
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "cDj",

@@ -477,7 +477,7 @@ const cli_command cli_run = {
                "  trivet run decode.s --timing-only --perfetto ui.json\n"
                "  trivet run ffn.json -c mobile --report report.html\n"
                "  trivet run ffn.json -c mobile --dump spm:2:0x100:16:f32\n"
-               "  trivet run digits --input image=three.npy --output scores=scores.npy",
+               "  trivet run compiled --input image=three.npy --output scores=scores.npy",
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "tcDIdj",

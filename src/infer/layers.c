@@ -110,7 +110,7 @@ static const tv_tensor *machine_value(const tv_network_session *s, uint32_t valu
     for (size_t i = 0; i < g->inputs.count; i++)
         if (g->inputs.data[i] == value)
             return &s->network->inputs[i];
-    return s->backend->tensor(s->state, value);
+    return s->backend->tensor(s->kept, value);
 }
 
 /* Computes a node on the host from the machine's inputs, and compares. */
@@ -136,13 +136,36 @@ static tv_status measure_own_noise(const tv_network_session *s, uint32_t node, c
 static tv_status compare_node(const tv_network_session *s, void *host, uint32_t node, const tv_diag_sink *sink)
 {
     uint32_t value = tv_graph_node_at(s->network->graph, node)->output;
-    const tv_tensor *found = s->backend->tensor(s->state, value), *expected = tv_network_host.tensor(host, value);
+    const tv_tensor *found = s->backend->tensor(s->kept, value), *expected = tv_network_host.tensor(host, value);
     tv_infer_comparison *c = &s->comparisons[node];
     *c = (tv_infer_comparison){NAN, NAN, NAN};
     if (!found || !expected)
         return TV_OK;
     compare(expected, found, c);
     return measure_own_noise(s, node, found, sink, &c->own_noise);
+}
+
+/* Runs the network again, and keeps the output of each node. */
+static tv_status keep_values(tv_network_session *s, const tv_diag_sink *sink)
+{
+    tv_machine *machine = s->backend->machine ? s->backend->machine(s->state) : NULL;
+    tv_network_options options = {.config = machine ? tv_machine_config(machine) : NULL,
+                                  .threads = s->threads,
+                                  .mode = TV_MODE_FULL,
+                                  .allow_host_ops = s->allow_host_ops,
+                                  .keep_values = true,
+                                  .weight_bits = s->weight_bits,
+                                  .ranges = s->calibration.ranges,
+                                  .progress = s->progress};
+    if (s->kept)
+        s->backend->destroy(s->kept);
+    s->kept = NULL;
+    tv_bias_list_apply(&s->biases, s->network->graph, true);
+    tv_status status = s->backend->create(s->network->graph, &options, sink, &s->kept);
+    if (status == TV_OK)
+        status = s->backend->run(s->kept, s->inputs, sink);
+    tv_bias_list_apply(&s->biases, s->network->graph, false);
+    return status;
 }
 
 tv_status tv_network_session_verify(tv_network_session *s, const tv_diag_sink *sink)
@@ -156,6 +179,7 @@ tv_status tv_network_session_verify(tv_network_session *s, const tv_diag_sink *s
         s->comparisons = calloc(g->nodes.count + 1, sizeof *s->comparisons);
     if (!s->comparisons)
         return tv_fail_memory(sink);
+    TV_TRY(keep_values(s, sink));
     tv_status status = tv_network_host.create(
         g, &(tv_network_options){.keep_values = true, .threads = s->threads, .progress = s->progress}, sink, &host);
     if (status == TV_OK)

@@ -17,6 +17,8 @@ void tv_network_session_free(tv_network_session *session)
         return;
     if (session->state)
         session->backend->destroy(session->state);
+    if (session->kept)
+        session->backend->destroy(session->kept);
     tv_bias_list_fini(&session->biases);
     tv_calibration_fini(&session->calibration);
     free(session->comparisons);
@@ -141,7 +143,6 @@ static tv_status create_state(tv_network_session *s, const tv_network_session_op
                               .threads = s->threads,
                               .mode = options->timing_only ? TV_MODE_TIMING : TV_MODE_FULL,
                               .allow_host_ops = options->allow_host_ops != 0,
-                              .keep_values = options->verify != 0,
                               .explain = options->explain_plan != 0,
                               .emit = s->emit,
                               .outputs = options->outputs,
@@ -169,6 +170,8 @@ tv_status tv_network_session_new_on(tv_network *network, const tv_network_backen
     s->backend = backend;
     s->timing = options->timing_only != 0;
     s->verify = options->verify != 0;
+    s->allow_host_ops = options->allow_host_ops != 0;
+    s->weight_bits = options->weight_bits;
     s->threads = options->threads ? options->threads : 1;
     s->progress = options->progress;
     s->outputs = options->outputs;

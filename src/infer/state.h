@@ -27,7 +27,9 @@ struct tv_network_session {
     tv_network *network;
     const tv_network_backend *backend;
     void *state;
-    bool timing, verify;
+    void *kept; /* of a second run, which keeps all values for the comparison, or NULL: keeping them costs cycles */
+    bool timing, verify, allow_host_ops;
+    unsigned weight_bits;
     unsigned threads;
     char *emit; /* or NULL */
     struct tv_output_group *outputs;

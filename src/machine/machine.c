@@ -232,6 +232,8 @@ tv_status tv_machine_stats(const tv_machine *machine, tv_stats *out)
     return written ? TV_OK : TV_ERR_INPUT;
 }
 
+tv_trace_sink tv_machine_trace_sink(const tv_machine *machine) { return machine->sink; }
+
 void tv_machine_trace(tv_machine *machine, const tv_trace_sink *sink)
 {
     machine->sink = sink ? *sink : (tv_trace_sink){0};

@@ -51,6 +51,9 @@ typedef struct tv_target {
                        tv_check_counts *counts);
 } tv_target;
 
+/* The sink of the machine's events; without a function if it is not traced. */
+tv_trace_sink tv_machine_trace_sink(const tv_machine *machine);
+
 /* The target that a machine was created from. */
 const tv_target *tv_machine_get_target(const tv_machine *machine);
 

@@ -203,8 +203,48 @@ def help_files(t):
     return folder
 
 
+def protobuf(*fields):
+    """A message: (number, integer or bytes) pairs."""
+    def varint(n):
+        return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
+    return b"".join(varint(number << 3 | (0 if isinstance(value, int) else 2)) +
+                    (varint(value) if isinstance(value, int) else varint(len(value)) + value) for number, value in fields)
+
+
+def write_network(path, name, dims, output):
+    """An ONNX file: Softmax of an input of these extents, of which texts are names."""
+    def value(what):
+        extents = [(1, protobuf((2, d.encode()) if isinstance(d, str) else (1, d))) for d in dims]
+        return protobuf((1, what.encode()), (2, protobuf((1, protobuf((1, 1), (2, protobuf(*extents)))))))
+    node = protobuf((1, name.encode()), (2, output.encode()), (4, b"Softmax"))
+    graph = protobuf((1, node), (2, b"g"), (11, value(name)), (12, value(output)))
+    with open(path, "wb") as f:
+        f.write(protobuf((1, 7), (7, graph), (8, protobuf((2, 13)))))
+
+
+def write_npy(path, dims):
+    """A .npy file of zeros of binary32."""
+    header = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }" % (tuple(dims),)
+    header = header.ljust(117) + "\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + bytes(4 * math.prod(dims)))
+
+
+def network_files(t):
+    """The networks that the examples name, of one operator each."""
+    write_network(t.path("help/digits.onnx"), "image", [1, 64], "scores")
+    write_network(t.path("help/resnet50.onnx"), "input", [1, 128], "output")
+    write_network(t.path("help/bert.onnx"), "input", ["batch", "sequence"], "output")
+    write_npy(t.path("help/three.npy"), [1, 64])
+    os.makedirs(t.path("help/samples"))
+    write_npy(t.path("help/samples/image.npy"), [1, 64])
+    folder = t.path("help")
+    subprocess.run([t.trivet, "compile", "digits.onnx", "-t", "cmdq", "-o", "compiled"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+
 def examples_of_help_texts_work(t):
     folder = help_files(t)
+    network_files(t)
     path = os.path.dirname(t.trivet) + os.pathsep + os.environ["PATH"]
     commands = re.findall(r"^  ([a-z]+) ", t.call("help")[1], re.M)
     t.expect("trivet help lists the commands", len(commands) >= 13, commands)

@@ -181,6 +181,61 @@ def compiled_networks_are_run(t):
     t.equal("infer runs it, too", t.text("infer", net)[0], 0)
 
 
+def convolution_model(t):
+    """Two convolutions with Relu, and a product, with random weights."""
+    random = numpy.random.default_rng(1)
+    w1, w2, w3 = (random.normal(size=size).astype(numpy.float32) / 4 for size in ((8, 3, 3, 3), (8, 8, 3, 3), (10, 8 * 36)))
+    nodes = [helper.make_node("Conv", ["x", "w1"], ["c1"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["c1"], ["r1"]),
+             helper.make_node("Conv", ["r1", "w2"], ["c2"]), helper.make_node("Relu", ["c2"], ["r2"]),
+             helper.make_node("Flatten", ["r2"], ["f"]), helper.make_node("Gemm", ["f", "w3"], ["y"], transB=1)]
+    return save(t.path("conv.onnx"), nodes, [("x", TensorProto.FLOAT, [1, 3, 8, 8])], [("y", TensorProto.FLOAT, [1, 10])],
+                [("w1", w1), ("w2", w2), ("w3", w3)])
+
+
+def compiled_programs_repeat_the_session(t):
+    model = convolution_model(t)
+    x = numpy.random.default_rng(2).uniform(-1, 1, (1, 3, 8, 8)).astype(numpy.float32)
+    os.makedirs(t.path("samples"), exist_ok=True)
+    numpy.save(t.path("samples/x.npy"), x)
+    data = ("--input", "x=" + t.path("samples/x.npy"), "--output")
+    for options in ((), ("--calibrate", t.path("samples"), "--ranges", "mse", "--equalize", "--correct-bias"),
+                    ("--calibrate", t.path("samples"), "--ranges", "percentile")):
+        name = " ".join(options[2:])
+        shutil.rmtree(t.path("program"), ignore_errors=True)
+        found = t.result("infer " + name, "infer", model, "-t", "cmdq", *options, *data, "y=" + t.path("a.npy"))["targets"][0]
+        compiled_result = t.result("compile " + name, "compile", model, "-t", "cmdq", "-o", t.path("program"), *options, "--input",
+                                   "x=" + t.path("samples/x.npy"))["targets"][0]
+        ran = t.result("run " + name, "run", t.path("program"), *data, "y=" + t.path("b.npy"))["targets"][0]
+        t.equal("cycles " + name, [r["cycles"] for r in (compiled_result, ran)], [found["cycles"]] * 2)
+        t.equal("layers " + name, [[(l["operator"], l["cycles"]) for l in r["layers"]] for r in (compiled_result, ran)],
+                [[(l["operator"], l["cycles"]) for l in found["layers"]]] * 2)
+        t.expect("outputs " + name, numpy.array_equal(numpy.load(t.path("a.npy")), numpy.load(t.path("b.npy"))))
+        t.text("infer", model, *data, "y=" + t.path("h.npy"))
+        a, h = numpy.load(t.path("a.npy")).ravel(), numpy.load(t.path("h.npy")).ravel()
+        t.expect("similarity to the host " + name, a @ h / numpy.sqrt(a @ a * (h @ h)) > 0.999, a @ h / numpy.sqrt(a @ a * (h @ h)))
+    t.reject("a folder with files", "TV-L041", "compile", model, "-t", "cmdq", "-o", t.path("program"))
+
+
+def layers_are_compared(t):
+    """The own noise of a layer is that of 8-bit numbers; --verify changes neither cycles nor results."""
+    model = convolution_model(t)
+    plain = t.result("plain", "infer", model, "-t", "cmdq", "--output", "y=" + t.path("p.npy"))["targets"][0]
+    found = t.result("verify", "infer", model, "-t", "cmdq", "--verify", "--output", "y=" + t.path("v.npy"))["targets"][0]
+    t.equal("cycles", found["cycles"], plain["cycles"])
+    t.expect("outputs", numpy.array_equal(numpy.load(t.path("p.npy")), numpy.load(t.path("v.npy"))))
+    noise = {l["name"]: l["own_noise_db"] for l in found["layers"] if l["own_noise_db"] is not None}
+    t.expect("noise", len(noise) >= 3 and all(25 < db < 70 for db in noise.values()), noise)
+    t.equal("loses most", found["loses_most"], min(noise, key=noise.get))
+    every = t.result("all", "infer", model, "-t", "all")["targets"]
+    t.equal("targets", [r["target"] for r in every], ["host", "cmdq", "pccx", "opennpu"])
+    t.expect("reason", all((r["reason"] is None) == ("cycles" in r) for r in every), every)
+    timed = t.result("timing", "infer", model, "-t", "cmdq", "--timing-only")["targets"][0]
+    t.equal("timing without data", timed["cycles"], plain["cycles"])
+    for name in ("r.html", "r.json"):
+        t.text("infer", model, "-t", "cmdq", "--report" if name == "r.html" else "--trace", t.path(name))
+        t.expect(name, os.path.getsize(t.path(name)) > 5000)
+
+
 def damaged_manifests_are_rejected(t):
     good = compiled(t)
 
@@ -230,7 +285,8 @@ def damaged_manifests_are_rejected(t):
 def main():
     options = parse_arguments(__doc__, "trivet")
     t = Infer(options)
-    t.run_tests([outputs_are_those_of_numpy, random_inputs_are_the_same_in_each_run, wrong_options_are_rejected, compiled_networks_are_run,
+    t.run_tests([outputs_are_those_of_numpy, random_inputs_are_the_same_in_each_run, wrong_options_are_rejected, compiled_networks_are_run, compiled_programs_repeat_the_session,
+                 layers_are_compared,
                  damaged_manifests_are_rejected], t)
     sys.exit(t.finish())
 

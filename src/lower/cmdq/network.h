@@ -64,7 +64,8 @@ typedef struct cmdq_network {
     uint64_t dram_end;
     tv_tensor *tensors; /* results of the last run, of each value */
     bool keep_values, timing;
-    uint64_t *layer_ends; /* of each node: cycle at which its last entry completes */
+    tv_network_program written; /* what cmdq_net_programs returns */
+    uint64_t *layer_ends;       /* of each node: cycle at which its last entry completes */
 } cmdq_network;
 
 static inline cmdq_net_value *cmdq_net_value_at(const cmdq_network *net, uint32_t value) { return &net->values[value]; }
@@ -136,6 +137,16 @@ void cmdq_net_prefetch(cmdq_network *net, uint32_t node);
 /* What the machine lacks for a node, or NULL. */
 const char *cmdq_net_lacks(const cmdq_network *net, const tv_graph_node *n);
 void cmdq_net_emit_node(cmdq_network *net, const tv_graph_node *n); /* other than products */
+
+/* ---- network_emit.c ---- */
+
+/* Writes the queue and the contents of DRAM to options->emit; `metadata` are those of the queue. */
+tv_status cmdq_net_save(const cmdq_network *net, const tv_network_options *options, tv_sv metadata,
+                        const tv_diag_sink *sink);
+
+/* As tv_network_backend describes them. */
+unsigned cmdq_net_programs(const void *state, const tv_network_program **list);
+bool cmdq_net_port(const void *state, uint32_t value, tv_network_port *out);
 
 extern const tv_network_backend tv_network_cmdq;
 

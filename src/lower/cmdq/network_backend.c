@@ -6,6 +6,7 @@
 
 #include "graph/codes.h"
 #include "lower/cmdq/network.h"
+#include "machine/target.h"
 #include "num/float.h"
 #include "trivet/file.h"
 #include "trivet/trace.h"
@@ -135,15 +136,9 @@ static tv_status report_size(const cmdq_network *net)
                    "the tiles of %s do not fit SPM banks of %" PRIu64 " bytes", name, net->l.bank_bytes);
 }
 
-static tv_status build_queue(cmdq_network *net)
+static tv_status build_queue(cmdq_network *net, tv_sv metadata)
 {
-    tv_buf metadata = {0};
-    tv_status status = print_metadata(net, &metadata);
-    if (status == TV_OK)
-        status = tv_queue_builder_new("network.json", (tv_sv){(const char *)metadata.data, metadata.len}, NULL,
-                                      net->sink, &net->l.builder);
-    tv_buf_fini(&metadata);
-    TV_TRY(status);
+    TV_TRY(tv_queue_builder_new("network.json", metadata, NULL, net->sink, &net->l.builder));
     for (size_t i = 0; i < net->graph->inputs.count; i++)
         net->values[net->graph->inputs.data[i]].in_dram = true;
     emit_nodes(net);
@@ -154,6 +149,19 @@ static tv_status build_queue(cmdq_network *net)
     net->l.builder = NULL;
     TV_TRY(tv_queue_builder_finish(builder, &net->program));
     return net->l.deps.failed || net->plan.buffers.failed ? tv_fail_memory(net->sink) : TV_OK;
+}
+
+static tv_status make_program(cmdq_network *net, const tv_network_options *options, const tv_diag_sink *sink)
+{
+    tv_buf metadata = {0};
+    tv_status status = print_metadata(net, &metadata);
+    tv_sv text = {(const char *)metadata.data, metadata.len};
+    if (status == TV_OK)
+        status = build_queue(net, text);
+    if (status == TV_OK && options->emit)
+        status = cmdq_net_save(net, options, text, sink);
+    tv_buf_fini(&metadata);
+    return status;
 }
 
 static tv_status create(const tv_graph *graph, const tv_network_options *options, const tv_diag_sink *sink,
@@ -186,7 +194,7 @@ static tv_status create(const tv_graph *graph, const tv_network_options *options
     if (status == TV_OK)
         status = cmdq_net_upload(net, options);
     if (status == TV_OK)
-        status = build_queue(net);
+        status = make_program(net, options, sink);
     if (status != TV_OK) {
         destroy(net);
         return status;
@@ -254,7 +262,8 @@ static tv_status read_value(const cmdq_network *net, uint32_t value, const tv_di
 
 typedef struct recorder {
     cmdq_network *net;
-    uint64_t first; /* number of the first entry */
+    uint64_t first;         /* number of the first entry */
+    tv_trace_sink previous; /* of the caller, which receives all events */
 } recorder;
 
 static uint32_t node_of(const cmdq_network *net, uint64_t entry)
@@ -274,6 +283,8 @@ static void record_event(void *user, const tv_event *event)
 {
     recorder *r = user;
     cmdq_network *net = r->net;
+    if (r->previous.event)
+        r->previous.event(r->previous.user, event);
     if (event->kind != TV_EVENT_ENGINE || event->index < (int64_t)r->first)
         return;
     uint32_t node = node_of(net, (uint64_t)event->index - r->first);
@@ -299,7 +310,7 @@ static tv_status run(void *state, const tv_tensor *const *inputs, const tv_diag_
 {
     cmdq_network *net = state;
     tv_stats stats = {.size = sizeof stats};
-    recorder r = {.net = net};
+    recorder r = {.net = net, .previous = tv_machine_trace_sink(net->l.machine)};
     for (size_t i = 0; inputs && i < net->graph->inputs.count; i++)
         TV_TRY(write_input(net, net->graph->inputs.data[i], inputs[i], sink));
     for (size_t i = 0; i < net->graph->nodes.count; i++) {
@@ -310,7 +321,7 @@ static tv_status run(void *state, const tv_tensor *const *inputs, const tv_diag_
     r.first = stats.instructions;
     tv_machine_trace(net->l.machine, &(tv_trace_sink){.event = record_event, .user = &r});
     tv_status status = tv_backend_run(net->l.machine, NULL, sink);
-    tv_machine_trace(net->l.machine, NULL);
+    tv_machine_trace(net->l.machine, r.previous.event ? &r.previous : NULL);
     finish_layers(net, stats.cycles);
     for (size_t i = 0; i < net->graph->outputs.count && status == TV_OK && !net->timing; i++)
         status = read_value(net, net->graph->outputs.data[i].value, sink);
@@ -340,4 +351,6 @@ const tv_network_backend tv_network_cmdq = {.name = "cmdq",
                                             .run = run,
                                             .tensor = tensor,
                                             .layers = layers,
-                                            .machine = machine};
+                                            .machine = machine,
+                                            .programs = cmdq_net_programs,
+                                            .port = cmdq_net_port};
