@@ -3,13 +3,13 @@
 #include "graph/codes.h"
 #include "infer/state.h"
 
-extern const tv_network_backend tv_network_pccx;
+extern const tv_network_backend tv_network_cmdq, tv_network_pccx;
 
 /* NULL: the target runs no networks. */
 static const struct {
     const char *name;
     const tv_network_backend *backend;
-} backends[] = {{"host", &tv_network_host}, {"cmdq", NULL}, {"pccx", &tv_network_pccx}, {"opennpu", NULL}};
+} backends[] = {{"host", &tv_network_host}, {"cmdq", &tv_network_cmdq}, {"pccx", &tv_network_pccx}, {"opennpu", NULL}};
 
 const char *tv_network_target_at(unsigned i) { return i < TV_COUNTOF(backends) ? backends[i].name : NULL; }
 
