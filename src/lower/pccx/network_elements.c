@@ -21,6 +21,12 @@ static void add_number(pccx_network *w, uint32_t out, float number, uint32_t len
                    length - i < PCCX_NET_ONES ? length - i : PCCX_NET_ONES, accm);
 }
 
+/* x[length] = relu(x) */
+static void emit_relu(pccx_network *w, uint32_t x, uint32_t length, bool scaled)
+{
+    pccx_lower_function(&w->l, scaled ? TV_ACTIVATION_GELU : TV_ACTIVATION_RELU, x, x, length);
+}
+
 /* x += sign * relu(a x - a b), a piece. */
 static void add_ramp(pccx_network *w, uint32_t out, uint32_t in, float a, float b, float sign, uint32_t length)
 {
@@ -28,21 +34,35 @@ static void add_ramp(pccx_network *w, uint32_t out, uint32_t in, float a, float 
     add_scaled(w, t, in, a, length, false);
     if (b != 0)
         add_number(w, t, -a * b, length, true);
-    pccx_lower_function(&w->l, TV_ACTIVATION_RELU, t, t, length);
+    emit_relu(w, t, length, false);
     add_scaled(w, out, t, sign, length, true);
 }
 
-/* clip(x, low, high) = low + relu(x - low) - relu(x - high) */
-static void emit_clip(pccx_network *w, uint32_t out, uint32_t in, float low, float high, uint32_t length)
+/* x -= relu(x - high), a piece. */
+static void cut_above(pccx_network *w, uint32_t x, float high, uint32_t length, bool scaled)
 {
+    uint32_t t = w->temporary;
+    pccx_net_move(w, t, x, pccx_lower_l2_size(length));
+    add_number(w, t, -high, length, true);
+    emit_relu(w, t, length, scaled);
+    add_scaled(w, x, t, -1, length, true);
+}
+
+/* clip(x, low, high): y = low + relu(x - low), then y - relu(y - high) */
+static void emit_clip(pccx_network *w, uint32_t out, uint32_t in, float low, float high, uint32_t length, bool scaled)
+{
+    float factor = scaled ? 0x1p64F : 1;
     uint32_t y = w->temporary + PCCX_NET_PIECE / PCCX_LOWER_LANES;
-    add_number(w, y, low > -3e38F ? low : 0, length, false);
-    if (low > -3e38F)
-        add_ramp(w, y, in, 1, low, 1, length);
-    else
-        add_scaled(w, y, in, 1, length, true);
+    pccx_net_move(w, y, in, pccx_lower_l2_size(length));
+    if (low > -3e38F) {
+        if (low != 0)
+            add_number(w, y, -low * factor, length, true);
+        emit_relu(w, y, length, scaled);
+        if (low != 0)
+            add_number(w, y, low * factor, length, true);
+    }
     if (high < 3e38F)
-        add_ramp(w, y, in, 1, high, -1, length);
+        cut_above(w, y, high * factor, length, scaled);
     pccx_net_move(w, out, y, pccx_lower_l2_size(length));
 }
 
@@ -65,27 +85,36 @@ static void emit_hard_sigmoid(pccx_network *w, uint32_t out, uint32_t in, float 
     pccx_net_move(w, out, y, pccx_lower_l2_size(length));
 }
 
-void pccx_net_activate(pccx_network *w, const tv_graph_attrs *a, uint32_t out, uint32_t in, uint32_t length)
+void pccx_net_activate(pccx_network *w, const tv_graph_attrs *a, uint32_t value, uint32_t x, uint32_t length)
 {
+    bool scaled = pccx_net_value_at(w, value)->scaled;
     if (a->activation == TV_ACTIVATION_NONE)
         return;
+    if (a->activation == TV_ACTIVATION_RELU) {
+        emit_relu(w, x, length, scaled);
+        return;
+    }
     if (a->activation != TV_ACTIVATION_CLIP) {
-        pccx_lower_function(&w->l, a->activation, out, in, length);
+        pccx_lower_function(&w->l, a->activation, x, x, length);
         return;
     }
     for (uint32_t i = 0; i < length; i += PCCX_NET_PIECE)
-        emit_clip(w, out + i / PCCX_LOWER_LANES, in + i / PCCX_LOWER_LANES, a->alpha, a->beta,
-                  length - i < PCCX_NET_PIECE ? length - i : PCCX_NET_PIECE);
+        emit_clip(w, x + i / PCCX_LOWER_LANES, x + i / PCCX_LOWER_LANES, a->alpha, a->beta,
+                  length - i < PCCX_NET_PIECE ? length - i : PCCX_NET_PIECE, scaled);
 }
 
-void pccx_net_max(pccx_network *w, uint32_t x, uint32_t y, uint32_t words, bool smaller)
+void pccx_net_max(pccx_network *w, uint32_t x, uint32_t y, uint32_t words, bool smaller, bool scaled)
 {
     const uint32_t piece = PCCX_NET_PIECE / PCCX_LOWER_LANES;
     for (uint32_t i = 0; i < words; i += piece) {
         uint32_t count = words - i < piece ? words - i : piece, length = count * PCCX_LOWER_LANES;
         pccx_net_move(w, w->temporary, smaller ? x + i : y + i, count);
         add_scaled(w, w->temporary, smaller ? y + i : x + i, -1, length, true);
-        pccx_lower_function(&w->l, TV_ACTIVATION_RELU, w->temporary, w->temporary, length);
+        if (scaled && !smaller) { /* the SFU adds to the destination */
+            pccx_lower_cvo_row(&w->l, PCCX_CVO_GELU, x + i, w->temporary, length, PCCX_LOWER_ACCM);
+            continue;
+        }
+        emit_relu(w, w->temporary, length, scaled);
         add_scaled(w, x + i, w->temporary, smaller ? -1 : 1, length, true);
     }
 }
@@ -104,7 +133,7 @@ static void emit_function(pccx_network *w, const tv_graph_node *n, uint32_t out,
     if (activations[n->op])
         pccx_lower_function(&w->l, activations[n->op], out, in, length);
     else if (n->op == TV_OP_CLIP)
-        emit_clip(w, out, in, n->attrs.alpha, n->attrs.beta, length);
+        emit_clip(w, out, in, n->attrs.alpha, n->attrs.beta, length, false);
     else if (n->op == TV_OP_LEAKY_RELU || n->op == TV_OP_ABS)
         emit_leaky(w, out, in, n->op == TV_OP_ABS ? -1 : n->attrs.alpha, length);
     else if (n->op == TV_OP_HARD_SIGMOID)
@@ -302,7 +331,7 @@ static void compute_rows(pccx_network *w, uint32_t node, unsigned full, uint32_t
         uint32_t other = pccx_net_scratch(w, (uint64_t)rows * v->words);
         add_operand(w, node, full, out, row, rows, 1, false);
         add_operand(w, node, 1 - full, other, row, rows, 1, false);
-        pccx_net_max(w, out, other, rows * v->words, n->op == TV_OP_MIN);
+        pccx_net_max(w, out, other, rows * v->words, n->op == TV_OP_MIN, false);
     } else {
         multiply_operand(w, node, full, out, row, rows);
     }

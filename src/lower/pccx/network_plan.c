@@ -336,6 +336,57 @@ static bool only_packed(const pccx_network *w, uint32_t value)
     return readers > 0;
 }
 
+/* ---- Scaled values ---- */
+
+/* Nodes that scale their output as they like, and those whose output is scaled if all their inputs are. */
+static bool is_scaling(const pccx_network *w, uint32_t node)
+{
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    tv_activation a = n->attrs.activation;
+    return !w->nodes[node].problem && (n->op == TV_OP_GEMM || n->op == TV_OP_LINEAR || n->op == TV_OP_CONV) &&
+           (n->op == TV_OP_GEMM || a == TV_ACTIVATION_NONE || a == TV_ACTIVATION_RELU || a == TV_ACTIVATION_CLIP);
+}
+static bool is_passing(const pccx_network *w, uint32_t node)
+{
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    return !w->nodes[node].problem &&
+           (w->nodes[node].is_move || n->op == TV_OP_MAX_POOL || n->op == TV_OP_AVERAGE_POOL);
+}
+
+/* Takes the mark of an input or of the output of a node where they do not agree; true: something changed. */
+static bool agree(pccx_network *w, uint32_t node, unsigned k)
+{
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    pccx_net_value *in = &w->values[n->inputs[k]], *out = &w->values[n->output];
+    bool product = n->op == TV_OP_GEMM || n->op == TV_OP_LINEAR || n->op == TV_OP_CONV;
+    if (w->nodes[node].problem || (product && k < 3) || (!in->scaled && !out->scaled))
+        return false; /* the host and products read both kinds */
+    bool equal = is_passing(w, node) || (product && k == 3);
+    if (equal && in->scaled == out->scaled)
+        return false;
+    bool changed = in->scaled || (equal && out->scaled);
+    in->scaled = false;
+    out->scaled = out->scaled && !equal;
+    return changed;
+}
+
+static void find_scaled(pccx_network *w)
+{
+    for (uint32_t i = 0; i < w->graph->nodes.count; i++) {
+        pccx_net_value *v = &w->values[pccx_net_graph_node(w, i)->output];
+        v->scaled = v->on_machine && (is_scaling(w, i) || is_passing(w, i));
+    }
+    for (size_t i = 0; i < w->graph->outputs.count; i++)
+        w->values[w->graph->outputs.data[i].value].scaled = false;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t i = 0; i < w->graph->nodes.count; i++)
+            for (unsigned k = 0; k < tv_graph_input_count(pccx_net_graph_node(w, i)); k++)
+                if (pccx_net_graph_node(w, i)->inputs[k] != TV_NO_VALUE)
+                    changed = agree(w, i, k) || changed;
+    }
+}
+
 tv_status pccx_net_plan(pccx_network *w, const tv_diag_sink *sink)
 {
     find_layouts(w);
@@ -353,6 +404,7 @@ tv_status pccx_net_plan(pccx_network *w, const tv_diag_sink *sink)
             return tv_backend_reject(w->graph, n, "pccx", problem, sink);
         }
     }
+    find_scaled(w);
     return TV_OK;
 }
 

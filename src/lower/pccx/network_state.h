@@ -24,6 +24,7 @@ typedef struct pccx_net_value {
     bool on_machine; /* computed, and real numbers; others are tensors of the host */
     bool on_host;    /* only the host reads it */
     bool spatial;
+    bool scaled;            /* stored times 2^64: Gelu is then Relu */
     bool kept;              /* stored in host memory after its node */
     bool stored;            /* in this run */
     uint32_t rows, columns; /* as a matrix */
@@ -104,6 +105,7 @@ tv_status pccx_net_plan(pccx_network *w, const tv_diag_sink *sink);
 /* Allocates L2 and host memory for values. */
 tv_status pccx_net_allocate(pccx_network *w, const tv_diag_sink *sink);
 
+static inline float pccx_net_factor(const pccx_net_value *v) { return v->scaled ? 0x1p64F : 1; }
 static inline pccx_net_value *pccx_net_value_at(const pccx_network *w, uint32_t v) { return &w->values[v]; }
 static inline const tv_graph_node *pccx_net_graph_node(const pccx_network *w, uint32_t node)
 {
@@ -207,11 +209,11 @@ bool pccx_net_window_of(const pccx_network *w, const tv_graph_node *n, pccx_net_
 
 /* ---- network_elements.c ---- */
 
-/* out[length] = activation(in) of a node; they may be the same. */
-void pccx_net_activate(pccx_network *w, const tv_graph_attrs *a, uint32_t out, uint32_t in, uint32_t length);
+/* x[length] = activation(x) of a node with the output `value`. */
+void pccx_net_activate(pccx_network *w, const tv_graph_attrs *a, uint32_t value, uint32_t x, uint32_t length);
 
-/* x[words] becomes the larger one of x and y, or with `smaller` the smaller one. */
-void pccx_net_max(pccx_network *w, uint32_t x, uint32_t y, uint32_t words, bool smaller);
+/* x[words] becomes the larger one of x and y, or with `smaller` the smaller one; `scaled`: both are. */
+void pccx_net_max(pccx_network *w, uint32_t x, uint32_t y, uint32_t words, bool smaller, bool scaled);
 
 /* ---- network_nodes.c ---- */
 

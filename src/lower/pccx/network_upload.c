@@ -112,15 +112,19 @@ static tv_status upload_vector(pccx_network *w, uint32_t node, uint32_t vector, 
 static tv_status pack(pccx_network *w, uint32_t node, const tv_matrix *from, const tv_diag_sink *sink)
 {
     pccx_net_node *own = &w->nodes[node];
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    float factor =
+        pccx_net_factor(pccx_net_value_at(w, n->output)) / pccx_net_factor(pccx_net_value_at(w, n->inputs[0]));
     pccx_lower_reserve_matrix(&w->l, from, pccx_lower_padded(from->rows), w->l.planes, &own->matrix);
-    return w->l.timing ? TV_OK : pccx_lower_pack(&w->l, from, 1, &own->matrix, sink);
+    return w->l.timing ? TV_OK : pccx_lower_pack(&w->l, from, factor, &own->matrix, sink);
 }
 
 static tv_status upload_linear(pccx_network *w, uint32_t node, const tv_diag_sink *sink)
 {
     const tv_graph_node *n = pccx_net_graph_node(w, node);
     if (n->inputs[2] != TV_NO_VALUE)
-        TV_TRY(upload_vector(w, node, n->inputs[2], 1, &w->nodes[node].bias, sink));
+        TV_TRY(upload_vector(w, node, n->inputs[2], pccx_net_factor(pccx_net_value_at(w, n->output)),
+                             &w->nodes[node].bias, sink));
     return pack(w, node, tv_graph_matrix(w->graph, n->inputs[1]), sink);
 }
 
@@ -166,7 +170,8 @@ static tv_status upload_conv(pccx_network *w, uint32_t node, const tv_diag_sink 
     free(values);
     free(weights);
     if (status == TV_OK && conv && n->inputs[2] != TV_NO_VALUE)
-        status = upload_vector(w, node, n->inputs[2], 1, &own->bias, sink);
+        status =
+            upload_vector(w, node, n->inputs[2], pccx_net_factor(pccx_net_value_at(w, n->output)), &own->bias, sink);
     return status;
 }
 

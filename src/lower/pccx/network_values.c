@@ -186,7 +186,7 @@ static tv_status unpack(pccx_network *w, uint32_t value, const tv_diag_sink *sin
     for (uint32_t r = 0; r < v->rows && status == TV_OK; r++)
         for (uint32_t c = 0; c < v->columns; c++)
             tv_tensor_set_real(&v->tensor, pccx_net_index(w, value, r, c),
-                               (double)row[(uint64_t)r * v->words * PCCX_LOWER_LANES + c]);
+                               (double)(row[(uint64_t)r * v->words * PCCX_LOWER_LANES + c] / pccx_net_factor(v)));
     free(row);
     return status;
 }

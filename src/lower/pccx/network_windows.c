@@ -300,7 +300,7 @@ static void conv_tile(pccx_network *w, tiling *t, uint32_t image, uint32_t first
         pccx_net_multiply(w, &p, out, tap_addr(t, i / g->kernel[X], i % g->kernel[X]), accm || i);
     }
     if (is_conv)
-        pccx_net_activate(w, &t->n->attrs, out, out, m * t->out_words * PCCX_LOWER_LANES);
+        pccx_net_activate(w, &t->n->attrs, t->n->output, out, m * t->out_words * PCCX_LOWER_LANES);
     copy_rows(w, t, t->n->output, image, first, rows, offset, out, true);
 }
 
@@ -331,7 +331,8 @@ static void max_tile(pccx_network *w, tiling *t, uint32_t image, uint32_t first,
     uint32_t out = pccx_net_scratch(w, words);
     pccx_net_move(w, out, tap_addr(t, 0, 0), words);
     for (uint32_t i = 1; i < t->g->kernel[Y] * t->g->kernel[X]; i++)
-        pccx_net_max(w, out, tap_addr(t, i / t->g->kernel[X], i % t->g->kernel[X]), (uint32_t)words, false);
+        pccx_net_max(w, out, tap_addr(t, i / t->g->kernel[X], i % t->g->kernel[X]), (uint32_t)words, false,
+                     pccx_net_value_at(w, t->n->output)->scaled);
     copy_rows(w, t, t->n->output, image, first, rows, 0, out, true);
 }
 
