@@ -74,7 +74,9 @@ def fault_library(folder):
 
 def export(folder, merged):
     library = glob.glob(os.path.join(folder, "src", "libtrivet.so.?.*.?"))[0]
-    objects = [library, os.path.join(folder, "src", "trivet")] + [p for p in glob.glob(os.path.join(folder, "tests", "unit", "test_*")) if os.path.isfile(p) and os.access(p, os.X_OK)]
+    tests = glob.glob(os.path.join(folder, "tests", "*")) + glob.glob(os.path.join(folder, "tests", "unit", "*"))
+    objects = [library, os.path.join(folder, "src", "trivet")]
+    objects += [p for p in tests if os.path.isfile(p) and os.access(p, os.X_OK) and not p.endswith(".so")]
     command = ["llvm-cov", "export", "-instr-profile", merged, objects[0]] + ["-object=" + p for p in objects[1:]]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
     if done.returncode:
