@@ -106,7 +106,24 @@ static tv_graph_builder begin_rejected(void)
         .heads = (h), .rotary_dim = (dim), .theta = (base), .frequency_scale = (factor)                                \
     }
 
+static const tv_graph_lists windows = {.kernel = {1}, .stride = {1}, .dilation = {1}, .step = {1, 1}, .scale = {1, 1}};
+
 static const rejection rejections[] = {
+    /* Axes of tokens have no number. */
+    {"the shape is no repetition of the input's", TV_OP_EXPAND, {X}, 1, TO_DIMS({2, {3, 4}})},
+    {"the padding is not given", TV_OP_PAD, {X}, 1, {.lists = &windows}},
+    {"the ranks of input and output differ", TV_OP_SLICE, {X}, 1, {.lists = &windows, .shape = {2, {3, 4}}}},
+    {"the ranks of input and output differ", TV_OP_RESIZE, {X}, 1, {.lists = &windows, .shape = {2, {3, 4}}}},
+    {"the last axis has not that many elements", TV_OP_TOP_K, {X}, 1, {.end = 1}},
+    {"the scale is neither one number nor one for each index or block of the axis",
+     TV_OP_QUANTIZE_LINEAR,
+     {X, V3},
+     2,
+     {.to = TV_ELEMENT_I8}},
+    {"the input has not one to three axes after batch and channels", TV_OP_MAX_POOL, {SPLIT}, 1, {.lists = &windows}},
+    {"the inputs differ in another axis", TV_OP_CONCAT, {X, X}, 2, {.axis_from_end = 1}},
+    {"the axes of time and batch are not two of the input's", TV_OP_REVERSE_SEQUENCE, {X, V4}, 2, {.mode = 1}},
+    {"the shapes differ in the number of elements or in the first axis", TV_OP_RESHAPE, {X}, 1, TO_DIMS({9, {-1, 4}})},
     {"an input is missing", TV_OP_ADD, {X}, 1, NOTHING},
     {"an input is missing", TV_OP_ADD, {TV_NO_VALUE, X}, 2, NOTHING},
     {"there are too many inputs", TV_OP_RELU, {X, X}, 2, NOTHING},

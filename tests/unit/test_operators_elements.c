@@ -161,6 +161,20 @@ static void casts_round_truncate_and_wrap(void **state)
 #undef CAST
 }
 
+static void small_numbers_are_the_same_in_every_type(void **state)
+{
+    (void)state;
+    for (unsigned from = 0; from < TV_ELEMENTS; from++)
+        for (unsigned to = 0; to < TV_ELEMENTS; to++) {
+            bool flags = from == TV_ELEMENT_BOOL || to == TV_ELEMENT_BOOL;
+            operand x = TENSOR(F32, DIMS(3), 0, 1, from == TV_ELEMENT_BOOL ? 1 : 5),
+                    y = TENSOR(F32, DIMS(3), 0, 1, flags ? 1 : 5);
+            x.element = (tv_element)from;
+            y.element = (tv_element)to;
+            expect(TV_OP_CAST, INPUTS(x), &(tv_graph_attrs){.to = (tv_element)to}, y, 0);
+        }
+}
+
 /* ---- Two operands ---- */
 
 static double add(double a, double b) { return a + b; }
@@ -436,6 +450,7 @@ int main(void)
         cmocka_unit_test(functions_of_integers_are_exact),
         cmocka_unit_test(special_numbers_are_kept_and_found),
         cmocka_unit_test(casts_round_truncate_and_wrap),
+        cmocka_unit_test(small_numbers_are_the_same_in_every_type),
         cmocka_unit_test(pairs_of_operands_are_repeated_to_each_other),
         cmocka_unit_test(integers_wrap_and_have_no_undefined_quotients),
         cmocka_unit_test(reductions_of_all_types),
