@@ -4,7 +4,8 @@
 
     generated.py ONNX_CONFORMANCE
 
-Einsum of one to three terms, with sums, diagonals and ellipses; TopK along each axis; scattering with each reduction; the reversal of sequences.
+Einsum of one to three terms, with sums, diagonals and ellipses; TopK along each axis; scattering with each reduction; the reversal of sequences;
+Resize with each method and mode of coordinates, from the formulas of its description.
 """
 
 import os
@@ -81,6 +82,62 @@ def reversals(random):
         yield "ReverseSequence", {"time_axis": time, "batch_axis": batch}, [x, lengths], [numpy.moveaxis(y, (0, 1), (batch, time))]
 
 
+def filter_weights(method, a, distances):
+    d = numpy.abs(distances)
+    if method == "linear":
+        return numpy.maximum(1 - d, 0)
+    inner, outer = (a + 2) * d**3 - (a + 3) * d**2 + 1, a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
+    return numpy.where(d <= 1, inner, numpy.where(d < 2, outer, 0))
+
+
+def resize_axis(attributes, size, scale, roi):
+    """The matrix [out][in] of one axis, the positions that are extrapolated, and whether rounding decides which element is nearest."""
+    out = int(size * scale) if attributes["coordinate_transformation_mode"] != "tf_crop_and_resize" else int(size * (roi[1] - roi[0]) * scale)
+    x, length, mode = numpy.arange(out), size * scale, attributes["coordinate_transformation_mode"]
+    half = (x + 0.5) / scale - 0.5
+    u = {"half_pixel": half, "half_pixel_symmetric": size / 2 * (1 - out / length) + half, "pytorch_half_pixel": half if out > 1 else 0 * half,
+         "align_corners": x * (size - 1) / (length - 1) if out > 1 else 0 * half, "asymmetric": x / scale,
+         "tf_crop_and_resize": (size - 1) * (roi[0] + (roi[1] - roi[0]) * (x / (out - 1) if out > 1 else x + 0.5))}[mode]
+    weights = numpy.zeros((out, size))
+    wide = min(scale, 1) if attributes.get("antialias") else 1
+    for i, at in enumerate(u):
+        if attributes["mode"] == "nearest":
+            down = {"round_prefer_floor": numpy.ceil(at - 0.5), "round_prefer_ceil": numpy.floor(at + 0.5), "floor": numpy.floor(at), "ceil": numpy.ceil(at)}
+            weights[i, int(numpy.clip(down[attributes["nearest_mode"]], 0, size - 1))] = 1
+            continue
+        near = numpy.arange(int(numpy.floor(at - 2 / wide)) - 1, int(numpy.ceil(at + 2 / wide)) + 2)
+        w = filter_weights(attributes["mode"], attributes.get("cubic_coeff_a", -0.75), (near - at) * wide)
+        if attributes.get("exclude_outside"):
+            w = numpy.where((near >= 0) & (near < size), w, 0)
+        numpy.add.at(weights[i], numpy.clip(near, 0, size - 1), w / (w.sum() or 1))
+    outside = (u < 0) | (u > size - 1) if mode == "tf_crop_and_resize" else numpy.zeros(out, bool)
+    return weights, outside, bool((numpy.abs(2 * u - numpy.rint(2 * u)) < 1e-4).any()) and scale not in (0.5, 1, 2, 4)
+
+
+def resizes(random):
+    for mode in ("nearest", "linear", "cubic"):
+        for coordinates in ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize"):
+            for case in range(6):
+                size = (int(random.integers(2, 6)), int(random.integers(2, 6)))
+                scales = ((0.5, 1.5), (2, 1), (0.625, 2.75), (3, 0.375), (1.25, 0.875), (1, 4))[case]
+                attributes = {"mode": mode, "coordinate_transformation_mode": coordinates, "extrapolation_value": 7.0}
+                attributes["nearest_mode"] = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")[case % 4]
+                if mode != "nearest":
+                    attributes["exclude_outside"] = case % 2
+                    attributes["antialias"] = int(case > 2 and coordinates != "tf_crop_and_resize")
+                if mode == "cubic":
+                    attributes["cubic_coeff_a"] = (-0.75, -0.5)[case % 2]
+                roi = numpy.array([0, 0, 0.25, -0.25, 1, 1, 1, 1.25] if case % 2 else [0, 0, 0, 0.25, 1, 1, 0.75, 1], "f4")
+                x = random.standard_normal((1, 2) + size).astype("f4")
+                rows, no_row, row_tie = resize_axis(attributes, size[0], scales[0], (roi[2], roi[6]))
+                columns, no_column, column_tie = resize_axis(attributes, size[1], scales[1], (roi[3], roi[7]))
+                y = numpy.einsum("nchw,ih,jw->ncij", x.astype("f8"), rows, columns)
+                y[:, :, no_row[:, None] | no_column[None, :]] = 7
+                if mode == "nearest" and (row_tie or column_tie):
+                    continue
+                yield "Resize", attributes, [x, roi, numpy.array((1, 1) + scales, "f4")], [y.astype("f4")]
+
+
 def write(folder, op, attributes, inputs, outputs):
     """A folder as the backend suite has them."""
     infos = [[helper.make_tensor_value_info("%s%d" % (kind, i), onnx.helper.mapping.NP_TYPE_TO_TENSOR_TYPE[v.dtype], v.shape) for i, v in enumerate(list_)]
@@ -100,7 +157,7 @@ def main():
     random = numpy.random.default_rng(1)
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        cases = [c for generator in (einsums, top_ks, scatters, reversals) for c in generator(random)]
+        cases = [c for generator in (einsums, top_ks, scatters, reversals, resizes) for c in generator(random)]
         folders = [os.path.join(folder, str(i)) for i in range(len(cases))]
         for path, case in zip(folders, cases):
             write(path, *case)
