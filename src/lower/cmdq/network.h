@@ -90,6 +90,19 @@ void cmdq_net_release(cmdq_network *net, uint32_t buffer);       /* TV_NO_VALUE 
 /* Makes the output of the current node resident, if there is space for it, in segments of whole rows. */
 void cmdq_net_make_resident(cmdq_network *net, uint32_t value);
 
+/* Lets the output of the current node have the memory of a resident value of the same size and format that it reads
+ * last and element by element. False: it cannot. */
+bool cmdq_net_take_memory(cmdq_network *net, uint32_t output, uint32_t from);
+
+/* Windows of `span` rows, `stride` apart, of a value whose rows have `row_elements`: how many of at most `count`, the
+ * first at row `begin`, which may be padding, are one tile. These are all that are in one segment, or those that are in
+ * two, or `count` if the value is not resident. */
+uint64_t cmdq_net_windows(const cmdq_network *net, uint32_t value, uint64_t row_elements, int64_t begin, uint64_t span,
+                          uint64_t stride, uint64_t count);
+
+/* Rows that such a tile reads of two segments, at most; 0: none does. */
+uint64_t cmdq_net_crossing_rows(const cmdq_network *net, uint32_t value, uint64_t span, uint64_t stride);
+
 /* Loads a value into SPM as a whole, if there is space and it is only in DRAM. */
 void cmdq_net_fetch(cmdq_network *net, uint32_t value);
 

@@ -395,11 +395,15 @@ static void emit_pool(cmdq_network *net, const tv_graph_node *n)
            bytes_of(net, n->inputs[0], (tile * p.stride[0] + span) * in_row) <= TILE_BYTES)
         tile++;
     cmdq_net_make_resident(net, n->output);
-    slot_pair in = allocate_pair(net, n->inputs[0], tv_min_u64(p.in_h, (tile - 1) * p.stride[0] + span) * in_row),
+    uint64_t crossing = cmdq_net_crossing_rows(net, n->inputs[0], span, p.stride[0]),
+             in_rows = tv_min_u64(p.in_h, crossing ? crossing : (tile - 1) * p.stride[0] + span);
+    slot_pair in = allocate_pair(net, n->inputs[0], in_rows * in_row),
               out = allocate_pair(net, n->output, tile * out_row);
     for (uint64_t row = 0, rows; row < p.out_h && net->status == TV_OK; row += rows) {
         rows = tv_min_u64(tile, p.out_h - row);
         rows = cmdq_net_run_length(net, n->output, row * out_row, rows * out_row) / out_row;
+        rows = cmdq_net_windows(net, n->inputs[0], in_row, (int64_t)(row * p.stride[0]) - (int64_t)p.pad[0], span,
+                                p.stride[0], rows);
         uint64_t begin = row * p.stride[0], end = (row + rows - 1) * p.stride[0] + span,
                  first = begin > p.pad[0] ? begin - p.pad[0] : 0,
                  last = tv_min_u64(p.in_h, end > p.pad[0] ? end - p.pad[0] : 0);

@@ -132,25 +132,31 @@ static void choose_block(const cmdq_network *net, product *p)
     p->block_count = p->block ? tv_ceil_div(p->out_c, p->block) : 0;
 }
 
-/* Rows of the output whose tiles have at limit `limit` bytes, input and output; at least 1. */
-static uint64_t rows_within(const cmdq_network *net, const product *p, uint64_t limit)
+/* Rows of the output whose tiles have at most `limit` bytes of each value that is in DRAM; at least 1. */
+static uint64_t rows_within(const cmdq_network *net, const product *p, uint64_t limit, bool in_dram, bool out_dram)
 {
     uint64_t in_row = bytes_of(net, p->n->inputs[0], p->in_w * p->channels),
              out_row = bytes_of(net, p->n->output, p->out_w * p->block), rows = 1;
-    while (rows < p->out_h && (rows + 1) * out_row <= limit && ((rows)*p->stride[0] + span_of(p, 0)) * in_row <= limit)
+    while (rows < p->out_h && (!out_dram || (rows + 1) * out_row <= limit) &&
+           (!in_dram || (rows * p->stride[0] + span_of(p, 0)) * in_row <= limit))
         rows++;
     return rows;
+}
+
+static bool is_in_dram(const cmdq_network *net, uint32_t value)
+{
+    return !net->values[net->values[value].storage].segment_count;
 }
 
 static void choose_tile(const cmdq_network *net, product *p)
 {
     enum { STREAMED_TILES = 4 };
-    const cmdq_net_value *in = &net->values[net->values[p->n->inputs[0]].storage],
-                         *out = &net->values[net->values[p->n->output].storage];
-    bool streamed = !in->segment_count || !out->segment_count;
+    bool in = is_in_dram(net, p->n->inputs[0]),
+         out = is_in_dram(net, p->n->output) ||
+               (p->n->inputs[3] != TV_NO_VALUE && (is_in_dram(net, p->n->inputs[3]) || p->block_count > 1)),
+         streamed = in || out;
     uint64_t tiles = p->block_count > 1 ? 1 : streamed ? STREAMED_TILES : net->l.te;
-    uint64_t rows = tv_ceil_div(p->out_h, tiles),
-             limit = rows_within(net, p, streamed ? STREAMED_BYTES : net->l.bank_bytes);
+    uint64_t rows = tv_ceil_div(p->out_h, tiles), limit = rows_within(net, p, STREAMED_BYTES, in, out);
     p->tile = tv_min_u64(rows, limit);
 }
 
@@ -299,9 +305,13 @@ typedef struct slots {
     unsigned next;
 } slots;
 
-static uint64_t in_tile_elements(const product *p)
+/* Elements of the input that a tile reads from DRAM, or of two segments. */
+static uint64_t in_tile_elements(const cmdq_network *net, const product *p)
 {
-    return tv_min_u64(p->in_h, (p->tile - 1) * p->stride[0] + span_of(p, 0)) * p->in_w * p->channels;
+    const cmdq_net_value *in = &net->values[net->values[p->n->inputs[0]].storage];
+    uint64_t rows = in->segment_count ? cmdq_net_crossing_rows(net, p->n->inputs[0], span_of(p, 0), p->stride[0])
+                                      : (p->tile - 1) * p->stride[0] + span_of(p, 0);
+    return tv_min_u64(p->in_h, rows) * p->in_w * p->channels;
 }
 
 /* True when some tile of the input or the output is not in one segment. */
@@ -317,10 +327,10 @@ static void allocate_slots(cmdq_network *net, const product *p, slots *s)
     bool resident_out = net->values[net->values[p->n->output].storage].segment_count > 0;
     for (unsigned i = 0; i < CMDQ_NET_SLOTS && net->status == TV_OK; i++) {
         if (needs_slots(net, p->n->inputs[0]))
-            s->in[i] = cmdq_net_buffer(net, bytes_of(net, p->n->inputs[0], in_tile_elements(p)));
+            s->in[i] = cmdq_net_buffer(net, bytes_of(net, p->n->inputs[0], in_tile_elements(net, p)));
         if (!resident_out)
             s->out[i] = cmdq_net_buffer(net, out);
-        if (p->n->inputs[3] != TV_NO_VALUE && (needs_slots(net, p->n->inputs[3]) || p->block_count > 1))
+        if (p->n->inputs[3] != TV_NO_VALUE && (is_in_dram(net, p->n->inputs[3]) || p->block_count > 1))
             s->residual[i] = cmdq_net_buffer(net, bytes_of(net, p->n->inputs[3], p->tile * p->out_w * p->block));
     }
 }
@@ -336,11 +346,16 @@ static void release_slots(cmdq_network *net, const slots *s)
     }
 }
 
-/* Rows of the next tile from `row` on: those of one segment of the output. */
+/* Rows of the next tile from `row` on: those of one segment of output and residual, and mostly of the input. */
 static uint64_t tile_rows(const cmdq_network *net, const product *p, uint64_t row)
 {
     uint64_t elements = p->out_w * p->out_c, rows = tv_min_u64(p->tile, p->out_h - row);
-    return cmdq_net_run_length(net, p->n->output, row * elements, rows * elements) / elements;
+    rows = cmdq_net_run_length(net, p->n->output, row * elements, rows * elements) / elements;
+    if (p->n->inputs[3] != TV_NO_VALUE && p->block_count == 1)
+        rows = tv_max_u64(1, cmdq_net_run_length(net, p->n->inputs[3], row * elements, rows * elements) / elements);
+    return cmdq_net_windows(net, p->n->inputs[0], p->in_w * p->channels,
+                            (int64_t)(row * p->stride[0]) - (int64_t)p->pad_begin[0], span_of(p, 0), p->stride[0],
+                            rows);
 }
 
 /* Reads the operands of a tile. */
@@ -400,16 +415,20 @@ static void load_block(cmdq_network *net, const product *p, const slots *s, uint
                  s->params[block % CMDQ_NET_SLOTS]);
 }
 
-/* Makes the output resident if that leaves space for the slots of the other operands. */
+/* Makes the output resident if that leaves space for the slots of the other operands; in the memory of the residual if
+ * that ends here. */
 static void locate_output(cmdq_network *net, const product *p)
 {
-    uint32_t reserved[2 * CMDQ_NET_SLOTS], count = 0;
-    bool has_residual = p->n->inputs[3] != TV_NO_VALUE;
-    for (unsigned i = 0; i < CMDQ_NET_SLOTS && net->status == TV_OK; i++) {
-        if (needs_slots(net, p->n->inputs[0]))
-            reserved[count++] = cmdq_net_buffer(net, STREAMED_BYTES);
-        if (has_residual && needs_slots(net, p->n->inputs[3]))
-            reserved[count++] = cmdq_net_buffer(net, STREAMED_BYTES);
+    uint32_t reserved[2 * CMDQ_NET_SLOTS], count = 0, operands[2] = {p->n->inputs[0], p->n->inputs[3]};
+    uint64_t row_bytes = bytes_of(net, p->n->inputs[0], p->in_w * p->channels);
+    if (operands[1] != TV_NO_VALUE && net->status == TV_OK && cmdq_net_take_memory(net, p->n->output, operands[1]))
+        return;
+    for (unsigned i = 0; i < 2 * CMDQ_NET_SLOTS && net->status == TV_OK; i++) {
+        uint32_t v = operands[i % 2];
+        if (v == TV_NO_VALUE || !(i % 2 ? is_in_dram(net, v) : needs_slots(net, v)))
+            continue;
+        uint64_t crossing = cmdq_net_crossing_rows(net, v, span_of(p, 0), p->stride[0]) * row_bytes;
+        reserved[count++] = cmdq_net_buffer(net, crossing ? crossing : STREAMED_BYTES);
     }
     if (net->status == TV_OK)
         cmdq_net_make_resident(net, p->n->output);

@@ -263,6 +263,27 @@ void cmdq_net_make_resident(cmdq_network *net, uint32_t value)
         add_segments(net, v);
 }
 
+bool cmdq_net_take_memory(cmdq_network *net, uint32_t output, uint32_t from)
+{
+    cmdq_net_value *out = &net->values[net->values[output].storage], *old = &net->values[net->values[from].storage];
+    if (!old->segment_count || out->segment_count || old->last_use > net->node || old->is_output ||
+        old->qbits != out->qbits || old->elements != out->elements || net->keep_values)
+        return false;
+    for (uint32_t i = 0; i < old->segment_count; i++) {
+        const cmdq_lower_buffer *b = buffer_at(net, old->segments[i].where);
+        uint32_t bank = b->bank;
+        uint64_t offset = b->offset, bytes = b->bytes;
+        uint32_t buffer = cmdq_lower_add_buffer(&net->plan, bank, 0, 0, bytes);
+        if (buffer == CMDQ_LOWER_NONE || !TV_VEC_PUSH(&net->live, buffer)) {
+            net->status = TV_ERR_MEMORY;
+            return false;
+        }
+        net->plan.buffers.data[buffer].offset = offset;
+        out->segments[out->segment_count++] = (cmdq_net_range){old->segments[i].first, old->segments[i].count, buffer};
+    }
+    return true;
+}
+
 void cmdq_net_fetch(cmdq_network *net, uint32_t value)
 {
     cmdq_net_value *v = &net->values[net->values[value].storage];
@@ -313,6 +334,33 @@ uint64_t cmdq_net_run_length(const cmdq_network *net, uint32_t value, uint64_t f
 {
     const cmdq_net_range *s = segment_of(net, value, first);
     return s ? tv_min_u64(count, s->first + s->count - first) : count;
+}
+
+/* The end, in rows, of the segment that has a row; UINT64_MAX: the value is not resident. */
+static uint64_t segment_end(const cmdq_network *net, uint32_t value, uint64_t row_elements, uint64_t row)
+{
+    const cmdq_net_range *s = segment_of(net, value, row * row_elements);
+    return s ? (s->first + s->count) / row_elements : UINT64_MAX;
+}
+
+uint64_t cmdq_net_windows(const cmdq_network *net, uint32_t value, uint64_t row_elements, int64_t begin, uint64_t span,
+                          uint64_t stride, uint64_t count)
+{
+    uint64_t end = segment_end(net, value, row_elements, begin > 0 ? (uint64_t)begin : 0),
+             rows = net->values[value].elements / row_elements;
+    if (end == UINT64_MAX || end >= rows)
+        return count;
+    int64_t rest = (int64_t)end - begin; /* rows of the segment from the first window on */
+    if (rest >= (int64_t)span)
+        return tv_min_u64(count, ((uint64_t)rest - span) / stride + 1);
+    return tv_min_u64(count, tv_ceil_div((uint64_t)rest, stride));
+}
+
+uint64_t cmdq_net_crossing_rows(const cmdq_network *net, uint32_t value, uint64_t span, uint64_t stride)
+{
+    if (net->values[net->values[value].storage].segment_count < 2)
+        return 0;
+    return span > 1 ? (tv_ceil_div(span - 1, stride) - 1) * stride + span : 1;
 }
 
 bool cmdq_net_is_resident(const cmdq_network *net, uint32_t value, uint64_t first, uint64_t count)
