@@ -460,6 +460,11 @@ static void plan_product(cmdq_network *net, product *p, slots *s)
         locate_output(net, p);
     else if (net->status == TV_OK)
         cmdq_net_fetch(net, p->n->inputs[0]); /* each block reads the whole input */
+    if (getenv("DBG")) {
+        fprintf(stderr, "node %u in seg %u out seg %u res %d status %d live:", net->node, net->values[net->values[p->n->inputs[0]].storage].segment_count, net->values[p->n->output].segment_count, p->n->inputs[3] == TV_NO_VALUE ? -1 : (int)net->values[net->values[p->n->inputs[3]].storage].segment_count, net->status);
+        for (size_t i = 0; i < net->live.count; i++) { const cmdq_lower_buffer *b = &net->plan.buffers.data[net->live.data[i]]; fprintf(stderr, " %u:%lu+%lu", b->bank, b->offset, b->bytes); }
+        fprintf(stderr, "\n");
+    }
     choose_tile(net, p);
     allocate_slots(net, p, s);
 }

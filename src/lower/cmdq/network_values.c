@@ -67,8 +67,8 @@ static void choose_widths(cmdq_network *net)
         const tv_graph_node *n = &g->nodes.data[i];
         bool integers = is_product(n->op) || tv_graph_op_infos[n->op].class == TV_CLASS_WINDOW ||
                         (n->op == TV_OP_RESHAPE || n->op == TV_OP_CONCAT ? net->values[n->output].qbits == 8 : false);
-        for (unsigned k = 0; k < 2 && integers; k++)
-            if (n->inputs[k] != TV_NO_VALUE)
+        for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX && integers; k++)
+            if (n->inputs[k] != TV_NO_VALUE && (n->op != TV_OP_LINEAR || k < 2)) /* residuals of transformers add up */
                 net->values[n->inputs[k]].qbits = 8;
     }
 }
