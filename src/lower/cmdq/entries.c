@@ -62,14 +62,31 @@ void cmdq_lower_begin_queue(cmdq_lowering *l)
         l->kv_writer[i] = CMDQ_LOWER_NONE;
     l->slot = l->next_te = l->next_ve = 0;
     l->deps.count = l->occupied.count = 0;
-    l->read_count = l->write_count = l->tile_count = 0;
+    l->read_count = l->write_count = 0;
+    l->has_tile = false;
 }
 
-void cmdq_lower_add_read(cmdq_lowering *l, uint32_t buffer) { l->reads[l->read_count++] = buffer; }
+void cmdq_lower_add_read(cmdq_lowering *l, uint32_t buffer)
+{
+    l->reads[l->read_count++] = buffer;
+    cmdq_lower_limit_read(l, 0, UINT64_MAX);
+}
 
 void cmdq_lower_add_write(cmdq_lowering *l, uint32_t buffer) { l->writes[l->write_count++] = buffer; }
 
-void cmdq_lower_write_tile(cmdq_lowering *l) { l->tiles[l->tile_count++] = l->writes[--l->write_count]; }
+void cmdq_lower_limit_read(cmdq_lowering *l, uint64_t first, uint64_t bytes)
+{
+    l->read_first[l->read_count - 1] = first;
+    l->read_bytes[l->read_count - 1] = bytes;
+}
+
+void cmdq_lower_write_tile(cmdq_lowering *l, uint64_t first, uint64_t bytes)
+{
+    l->has_tile = true;
+    l->tile_buffer = l->writes[--l->write_count];
+    l->tile_first = first;
+    l->tile_bytes = bytes;
+}
 
 void cmdq_lower_add_dependency(cmdq_lowering *l, uint32_t entry)
 {
@@ -81,18 +98,22 @@ void cmdq_lower_add_dependency(cmdq_lowering *l, uint32_t entry)
     (void)TV_VEC_PUSH(&l->deps, entry);
 }
 
-static void wait_for_writers(cmdq_lowering *l, const cmdq_lower_buffer *p)
+/* Waits for the entries that wrote some of these bytes. */
+static void wait_for_writers(cmdq_lowering *l, const cmdq_lower_buffer *p, uint64_t first, uint64_t bytes)
 {
     cmdq_lower_add_dependency(l, p->writer);
     for (size_t k = 0; k < p->writers.count; k++)
-        cmdq_lower_add_dependency(l, p->writers.data[k]);
+        if (first < p->writers.data[k].offset + p->writers.data[k].bytes &&
+            (bytes == UINT64_MAX || p->writers.data[k].offset < first + bytes))
+            cmdq_lower_add_dependency(l, p->writers.data[k].entry);
 }
 
-/* Waits for the last entries that used a buffer. Its readers have waited for its writers. */
+/* Waits for the last entries that used a buffer. Its readers have waited for its writer, and for those of the tiles
+ * that they read. */
 static void wait_for(cmdq_lowering *l, const cmdq_lower_buffer *p)
 {
-    if (!p->readers.count)
-        wait_for_writers(l, p);
+    if (!p->readers.count || p->writers.count)
+        wait_for_writers(l, p, 0, UINT64_MAX);
     for (size_t k = 0; k < p->readers.count; k++)
         cmdq_lower_add_dependency(l, p->readers.data[k]);
 }
@@ -149,10 +170,10 @@ static void wait_for_memory(cmdq_lowering *l, uint32_t buffer)
 uint32_t cmdq_lower_finish_entry(cmdq_lowering *l)
 {
     uint32_t id = tv_queue_builder_count(l->builder);
-    for (unsigned i = 0; i < l->tile_count; i++)
-        wait_for_memory(l, l->tiles[i]);
+    if (l->has_tile)
+        wait_for_memory(l, l->tile_buffer);
     for (unsigned i = 0; i < l->read_count; i++) {
-        wait_for_writers(l, buffer_at(l, l->reads[i]));
+        wait_for_writers(l, buffer_at(l, l->reads[i]), l->read_first[i], l->read_bytes[i]);
         continue_buffer(l, l->reads[i]);
     }
     for (unsigned i = 0; i < l->write_count; i++) {
@@ -167,11 +188,13 @@ uint32_t cmdq_lower_finish_entry(cmdq_lowering *l)
         buffer_at(l, l->writes[i])->writer = id;
         buffer_at(l, l->writes[i])->readers.count = buffer_at(l, l->writes[i])->writers.count = 0;
     }
-    for (unsigned i = 0; i < l->tile_count; i++)
-        l->deps.failed |= !TV_VEC_PUSH(&buffer_at(l, l->tiles[i])->writers, id);
+    if (l->has_tile)
+        l->deps.failed |= !TV_VEC_PUSH(&buffer_at(l, l->tile_buffer)->writers,
+                                       ((cmdq_lower_write){id, l->tile_first, l->tile_bytes}));
     tv_queue_builder_end_entry(l->builder, l->block_name, l->deps.data, (uint32_t)l->deps.count);
     l->deps.count = 0;
-    l->read_count = l->write_count = l->tile_count = 0;
+    l->read_count = l->write_count = 0;
+    l->has_tile = false;
     return id;
 }
 

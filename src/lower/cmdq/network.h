@@ -12,7 +12,7 @@
 #include "graph/network.h"
 #include "lower/cmdq/emit.h"
 
-enum { CMDQ_NET_SEGMENTS_MAX = 24, CMDQ_NET_SLOTS = 2 };
+enum { CMDQ_NET_SEGMENTS_MAX = 24, CMDQ_NET_SLOTS = 2, CMDQ_NET_ENGINES_MAX = 16 };
 
 /* Elements [first, first + count) of a value: in a buffer of SPM, or stored to DRAM by an entry. */
 typedef struct cmdq_net_range {
@@ -53,8 +53,9 @@ typedef struct cmdq_network {
     TV_VEC(uint32_t) live;     /* buffers with memory */
     tv_status status;          /* sticky */
     const tv_diag_sink *sink;
-    uint32_t node;       /* that is lowered */
-    uint32_t prefetched; /* node whose first weights are loaded, or TV_NO_VALUE; its buffers: */
+    uint32_t node;                       /* that is lowered */
+    uint64_t work[CMDQ_NET_ENGINES_MAX]; /* of each tensor engine in the current product */
+    uint32_t prefetched;                 /* node whose first weights are loaded, or TV_NO_VALUE; its buffers: */
     uint32_t prefetch_weights, prefetch_params;
 
     tv_program *program;
@@ -125,8 +126,10 @@ cmdq_lower_operand cmdq_net_read_rows(cmdq_network *net, uint32_t value, uint64_
 /* Elements of a value for writing: its segment, which has all of them, or `slot`. cmdq_net_written completes it. */
 cmdq_lower_operand cmdq_net_write(const cmdq_network *net, uint32_t value, uint64_t first, uint64_t count,
                                   uint32_t slot);
-/* Call it after cmdq_lower_add_write: tiles of a resident value do not wait for each other. */
-void cmdq_net_share_output(cmdq_network *net, uint32_t value);
+/* Call them after cmdq_lower_add_write and cmdq_lower_add_read of an operand of `count` elements: tiles of a resident
+ * value do not wait for each other, and readers only for those that they read. */
+void cmdq_net_share_output(cmdq_network *net, uint32_t value, cmdq_lower_operand operand, uint64_t count);
+void cmdq_net_share_input(cmdq_network *net, cmdq_lower_operand operand, uint64_t count);
 void cmdq_net_written(cmdq_network *net, uint32_t value, uint64_t first, uint64_t count, cmdq_lower_operand from);
 
 /* Stores `rows` rows of `count` elements to DRAM, `stride` elements apart. */

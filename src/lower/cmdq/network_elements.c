@@ -141,7 +141,8 @@ static void emit_unary(cmdq_network *net, const tv_graph_node *n)
         cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], at, count, next_slot(&in)),
                            y = cmdq_net_write(net, n->output, at, count, next_slot(&out));
         begin_unary(net, n, x, y, count);
-        cmdq_net_share_output(net, n->output);
+        cmdq_net_share_input(net, x, count);
+        cmdq_net_share_output(net, n->output, y, count);
         cmdq_lower_finish_entry(&net->l);
         cmdq_net_written(net, n->output, at, count, y);
         net->layers[net->node].tiles++;
@@ -255,7 +256,7 @@ static void emit_binary(cmdq_network *net, const tv_graph_node *n)
                                                 : repeated;
         operands[2] = cmdq_net_write(net, n->output, at, count, next_slot(&out));
         begin_binary(net, n, &p, operands, count);
-        cmdq_net_share_output(net, n->output);
+        cmdq_net_share_output(net, n->output, operands[2], count);
         cmdq_lower_finish_entry(&net->l);
         cmdq_net_written(net, n->output, at, count, operands[2]);
         net->layers[net->node].tiles++;
@@ -307,7 +308,8 @@ static void emit_rows(cmdq_network *net, const tv_graph_node *n)
         cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], row * length, rows * length, next_slot(&in)),
                            y = cmdq_net_write(net, n->output, row * out_length, rows * out_length, next_slot(&out));
         begin_rows(net, n, x, y, rows, length);
-        cmdq_net_share_output(net, n->output);
+        cmdq_net_share_input(net, x, rows * length);
+        cmdq_net_share_output(net, n->output, y, rows * out_length);
         if (gains.buffer != TV_NO_VALUE) {
             cmdq_lower_set_address(&net->l, CMDQ_F_gamma_bank, gains.buffer, 0);
             cmdq_lower_add_read(&net->l, gains.buffer);
@@ -353,7 +355,7 @@ static pool describe_pool(const cmdq_network *net, const tv_graph_node *n)
 }
 
 static void emit_pool_tile(cmdq_network *net, const tv_graph_node *n, const pool *p, cmdq_lower_operand x,
-                           cmdq_lower_operand y, const uint64_t rows[3])
+                           cmdq_lower_operand y, const uint64_t rows[4])
 {
     cmdq_lowering *l = &net->l;
     tv_queue_builder_opcode(l->builder, CMDQ_VE_POOL_TILE);
@@ -381,8 +383,9 @@ static void emit_pool_tile(cmdq_network *net, const tv_graph_node *n, const pool
     cmdq_lower_set_scale(l, CMDQ_F_scale_in, x.scale);
     cmdq_lower_set_scale(l, CMDQ_F_scale_out, y.scale);
     cmdq_lower_add_read(l, x.buffer);
+    cmdq_net_share_input(net, x, rows[0] * p->in_w * p->channels);
     cmdq_lower_add_write(l, y.buffer);
-    cmdq_net_share_output(net, n->output);
+    cmdq_net_share_output(net, n->output, y, rows[3] * p->out_w * p->channels);
     cmdq_lower_finish_entry(l);
 }
 
@@ -407,8 +410,8 @@ static void emit_pool(cmdq_network *net, const tv_graph_node *n)
         uint64_t begin = row * p.stride[0], end = (row + rows - 1) * p.stride[0] + span,
                  first = begin > p.pad[0] ? begin - p.pad[0] : 0,
                  last = tv_min_u64(p.in_h, end > p.pad[0] ? end - p.pad[0] : 0);
-        uint64_t sizes[3] = {last - first, begin < p.pad[0] ? p.pad[0] - begin : 0,
-                             end > p.in_h + p.pad[0] ? end - p.in_h - p.pad[0] : 0};
+        uint64_t sizes[4] = {last - first, begin < p.pad[0] ? p.pad[0] - begin : 0,
+                             end > p.in_h + p.pad[0] ? end - p.in_h - p.pad[0] : 0, rows};
         cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], first * in_row, sizes[0] * in_row, next_slot(&in)),
                            y = cmdq_net_write(net, n->output, row * out_row, rows * out_row, next_slot(&out));
         emit_pool_tile(net, n, &p, x, y, sizes);

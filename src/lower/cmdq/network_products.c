@@ -258,12 +258,22 @@ static void set_geometry(cmdq_network *net, const product *p, const tile *t)
         cmdq_lower_set_integer(l, CMDQ_F_groups, p->groups);
 }
 
+/* The tensor engine with the least work of this product. */
+static uint32_t choose_engine(cmdq_network *net, uint64_t work)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < net->l.te && i < CMDQ_NET_ENGINES_MAX; i++)
+        best = net->work[i] < net->work[best] ? i : best;
+    net->work[best] += work;
+    return best;
+}
+
 static void emit_tile(cmdq_network *net, const product *p, const tile *t)
 {
     cmdq_lowering *l = &net->l;
     bool conv = p->n->op == TV_OP_CONV;
     tv_queue_builder_opcode(l->builder, conv ? CMDQ_TE_CONV_TILE : CMDQ_TE_GEMM_TILE);
-    cmdq_lower_set_integer(l, CMDQ_F_te_id, l->next_te++ % l->te);
+    cmdq_lower_set_integer(l, CMDQ_F_te_id, choose_engine(net, t->rows * t->channels));
     if (conv) {
         set_geometry(net, p, t);
     } else {
@@ -280,6 +290,7 @@ static void emit_tile(cmdq_network *net, const product *p, const tile *t)
     cmdq_lower_set_address(l, CMDQ_F_wgt_scale_bank, t->params, 0);
     cmdq_lower_set_scale(l, CMDQ_F_scale_ofm, t->out.scale);
     cmdq_lower_add_read(l, t->in.buffer);
+    cmdq_net_share_input(net, t->in, t->in_rows * p->in_w * p->channels);
     cmdq_lower_add_read(l, t->weights);
     cmdq_lower_add_read(l, t->params);
     if (p->w->bias)
@@ -289,10 +300,11 @@ static void emit_tile(cmdq_network *net, const product *p, const tile *t)
         cmdq_lower_set_integer(l, CMDQ_F_qbits_residual, t->residual.qbits);
         cmdq_lower_set_scale(l, CMDQ_F_scale_residual, t->residual.scale);
         cmdq_lower_add_read(l, t->residual.buffer);
+        cmdq_net_share_input(net, t->residual, t->rows * p->out_w * t->channels);
     }
     set_activation(net, &p->n->attrs);
     cmdq_lower_add_write(l, t->out.buffer);
-    cmdq_net_share_output(net, p->n->output);
+    cmdq_net_share_output(net, p->n->output, t->out, t->rows * p->out_w * t->channels);
     cmdq_lower_finish_entry(l);
 }
 
@@ -460,11 +472,6 @@ static void plan_product(cmdq_network *net, product *p, slots *s)
         locate_output(net, p);
     else if (net->status == TV_OK)
         cmdq_net_fetch(net, p->n->inputs[0]); /* each block reads the whole input */
-    if (getenv("DBG")) {
-        fprintf(stderr, "node %u in seg %u out seg %u res %d status %d live:", net->node, net->values[net->values[p->n->inputs[0]].storage].segment_count, net->values[p->n->output].segment_count, p->n->inputs[3] == TV_NO_VALUE ? -1 : (int)net->values[net->values[p->n->inputs[3]].storage].segment_count, net->status);
-        for (size_t i = 0; i < net->live.count; i++) { const cmdq_lower_buffer *b = &net->plan.buffers.data[net->live.data[i]]; fprintf(stderr, " %u:%lu+%lu", b->bank, b->offset, b->bytes); }
-        fprintf(stderr, "\n");
-    }
     choose_tile(net, p);
     allocate_slots(net, p, s);
 }
@@ -490,6 +497,7 @@ void cmdq_net_emit_product(cmdq_network *net, const tv_graph_node *n)
         net->status = TV_OK;
         plan_product(net, &p, &s);
     }
+    memset(net->work, 0, sizeof net->work);
     bool prefetched = net->prefetched == net->node;
     if (prefetched)
         net->prefetched = TV_NO_VALUE;

@@ -419,10 +419,15 @@ cmdq_lower_operand cmdq_net_write(const cmdq_network *net, uint32_t value, uint6
     return v->segment_count ? segment_operand(net, value, first) : (cmdq_lower_operand){slot, 0, v->qbits, v->scale};
 }
 
-void cmdq_net_share_output(cmdq_network *net, uint32_t value)
+void cmdq_net_share_output(cmdq_network *net, uint32_t value, cmdq_lower_operand operand, uint64_t count)
 {
     if (net->values[net->values[value].storage].segment_count)
-        cmdq_lower_write_tile(&net->l);
+        cmdq_lower_write_tile(&net->l, operand.offset, count * operand.qbits / 8);
+}
+
+void cmdq_net_share_input(cmdq_network *net, cmdq_lower_operand operand, uint64_t count)
+{
+    cmdq_lower_limit_read(&net->l, operand.offset, count * operand.qbits / 8);
 }
 
 void cmdq_net_written_rows(cmdq_network *net, uint32_t value, uint64_t first, uint64_t rows, uint64_t count,

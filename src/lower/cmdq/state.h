@@ -34,6 +34,12 @@ enum {
 
 #define CMDQ_LOWER_NONE UINT32_MAX /* no entry, buffer or bank */
 
+/* Bytes [offset, offset + bytes) of a buffer that an entry writes. */
+typedef struct cmdq_lower_write {
+    uint32_t entry;
+    uint64_t offset, bytes;
+} cmdq_lower_write;
+
 /* A buffer in SPM while the nodes [first, last] execute, and the entries of the queue under construction that last
  * wrote and read it. */
 typedef struct cmdq_lower_buffer {
@@ -41,9 +47,9 @@ typedef struct cmdq_lower_buffer {
     uint64_t offset, bytes;
     bool started; /* written in this queue */
     uint32_t writer;
-    TV_VEC(uint32_t) readers; /* entry ids */
-    TV_VEC(uint32_t) writers; /* of disjoint tiles, which do not wait for each other */
-    TV_VEC(uint32_t) before;  /* what these wait for: the entries of buffers whose memory this one takes */
+    TV_VEC(uint32_t) readers;         /* entry ids */
+    TV_VEC(cmdq_lower_write) writers; /* of disjoint tiles, which do not wait for each other */
+    TV_VEC(uint32_t) before;          /* what these wait for: the entries of buffers whose memory this one takes */
 } cmdq_lower_buffer;
 
 /* How a value is stored: in integers of `scale`, or in floating point. With several tokens its elements are matrices
@@ -137,7 +143,11 @@ struct cmdq_lowering {
     uint32_t slot, next_te, next_ve;
     uint32_t *kv_writer; /* [caches]: the last KV_STORE */
     uint32_t rows, position, first_logits_row;
-    uint32_t reads[8], writes[4], tiles[2], read_count, write_count, tile_count; /* buffers */
+    uint32_t reads[8], writes[4], read_count, write_count; /* buffers */
+    uint64_t read_first[8], read_bytes[8];                 /* of these: the bytes that are read */
+    bool has_tile;                                         /* the entry writes a tile of a buffer */
+    uint32_t tile_buffer;
+    uint64_t tile_first, tile_bytes;
     tv_weight_report weights;
     tv_llm_progress step_progress;
     uint64_t step_done, step_count; /* tokens of the current step: before the current rows; all */
