@@ -43,20 +43,32 @@ typedef struct cmdq_net_weights {
     uint64_t rows, columns, row_bytes, data, scales, bias; /* bias 0: none */
 } cmdq_net_weights;
 
+/* What a plan may choose; the search of network_backend.c times the queues of some and keeps the fastest. */
+typedef struct cmdq_net_options {
+    uint32_t products_ahead; /* products whose first weights are loaded before them, at most */
+    uint64_t reserve;        /* bytes of SPM that those after the next one leave free */
+    uint64_t streamed_bytes; /* of a tile of a value in DRAM */
+} cmdq_net_options;
+
+/* The first weights of a product that is lowered later. */
+typedef struct cmdq_net_prefetched {
+    uint32_t node, weights, params; /* buffers */
+} cmdq_net_prefetched;
+
 typedef struct cmdq_network {
     cmdq_lowering l; /* queue entries and their dependencies: only what entries.c uses is set */
     cmdq_lower_plan plan;
     const tv_graph *graph;
     cmdq_net_value *values;    /* of each value */
     cmdq_net_weights *weights; /* of each node */
-    const float *ranges;       /* of each value, or NULL */
-    TV_VEC(uint32_t) live;     /* buffers with memory */
-    tv_status status;          /* sticky */
+    cmdq_net_options options;
+    const float *ranges;   /* of each value, or NULL */
+    TV_VEC(uint32_t) live; /* buffers with memory */
+    tv_status status;      /* sticky */
     const tv_diag_sink *sink;
-    uint32_t node;                       /* that is lowered */
-    uint64_t work[CMDQ_NET_ENGINES_MAX]; /* of each tensor engine in the current product */
-    uint32_t prefetched;                 /* node whose first weights are loaded, or TV_NO_VALUE; its buffers: */
-    uint32_t prefetch_weights, prefetch_params;
+    uint32_t node;                          /* that is lowered */
+    uint64_t work[CMDQ_NET_ENGINES_MAX];    /* of each tensor engine in the current product */
+    TV_VEC(cmdq_net_prefetched) prefetched; /* products whose first weights are loaded */
 
     tv_program *program;
     uint32_t *entries_end; /* of each node: number of entries after it */
@@ -145,7 +157,7 @@ uint64_t cmdq_net_run_length(const cmdq_network *net, uint32_t value, uint64_t f
 tv_status cmdq_net_upload(cmdq_network *net, const tv_network_options *options);
 void cmdq_net_emit_product(cmdq_network *net, const tv_graph_node *n); /* Conv, Linear */
 
-/* Loads the first weights of the next product, if there is space. */
+/* Loads the first weights of the next products, as far as there is space. */
 void cmdq_net_prefetch(cmdq_network *net, uint32_t node);
 
 /* ---- network_elements.c ---- */

@@ -29,6 +29,7 @@ static void destroy(void *state)
     TV_VEC_FINI(&net->l.deps);
     TV_VEC_FINI(&net->l.occupied);
     TV_VEC_FINI(&net->live);
+    TV_VEC_FINI(&net->prefetched);
     tv_machine_free(net->l.machine);
     tv_program_free(net->program);
     free(net->values);
@@ -136,19 +137,92 @@ static tv_status report_size(const cmdq_network *net)
                    "the tiles of %s do not fit SPM banks of %" PRIu64 " bytes", name, net->l.bank_bytes);
 }
 
+/* Forgets an earlier plan. */
+static void reset_plan(cmdq_network *net)
+{
+    cmdq_lower_plan_fini(&net->plan);
+    tv_program_free(net->program);
+    net->program = NULL;
+    net->live.count = net->prefetched.count = 0;
+    net->status = TV_OK;
+    for (uint32_t v = 0; v < net->graph->values.count; v++) {
+        tv_value_source source = tv_graph_value_at(net->graph, v)->source;
+        net->values[v].segment_count = 0;
+        net->values[v].chunks.count = 0;
+        if (source != TV_VALUE_CONSTANT)
+            net->values[v].in_dram = source == TV_VALUE_INPUT;
+    }
+    cmdq_lower_begin_queue(&net->l);
+}
+
 static tv_status build_queue(cmdq_network *net, tv_sv metadata)
 {
+    reset_plan(net);
+    tv_queue_builder_free(net->l.builder);
+    net->l.builder = NULL;
     TV_TRY(tv_queue_builder_new("network.json", metadata, NULL, net->sink, &net->l.builder));
-    for (size_t i = 0; i < net->graph->inputs.count; i++)
-        net->values[net->graph->inputs.data[i]].in_dram = true;
     emit_nodes(net);
-    TV_TRY(report_size(net));
+    if (net->status != TV_OK)
+        return net->status; /* report_size does it */
     tv_queue_builder_opcode(net->l.builder, CMDQ_END);
     tv_queue_builder_end_entry(net->l.builder, NULL, NULL, 0);
     tv_queue_builder *builder = net->l.builder;
     net->l.builder = NULL;
-    TV_TRY(tv_queue_builder_finish(builder, &net->program));
-    return net->l.deps.failed || net->plan.buffers.failed ? tv_fail_memory(net->sink) : TV_OK;
+    tv_status status = tv_queue_builder_finish(builder, &net->program);
+    return net->l.deps.failed || net->plan.buffers.failed ? TV_ERR_MEMORY : status;
+}
+
+/* ---- The search ---- */
+
+/* Cycles of the queue of the current plan on a machine that has no data. */
+static tv_status time_queue(const cmdq_network *net, const tv_config *config, uint64_t *cycles)
+{
+    tv_machine *machine = NULL;
+    tv_stats stats = {.size = sizeof stats};
+    tv_status status = tv_machine_new(config, TV_MODE_TIMING, net->sink, &machine);
+    if (status == TV_OK)
+        status = tv_machine_load(machine, net->program, net->sink);
+    if (status == TV_OK)
+        status = tv_backend_run(machine, NULL, net->sink);
+    if (status == TV_OK)
+        status = tv_machine_stats(machine, &stats);
+    tv_machine_free(machine);
+    *cycles = stats.cycles;
+    return status;
+}
+
+/* Builds the queue of each option and keeps the fastest one; of equal ones the first. */
+static tv_status search_plan(cmdq_network *net, const tv_network_options *options, tv_sv metadata)
+{
+    static const cmdq_net_options candidates[] = {
+        {1, 0, 65536},
+        {2, UINT64_C(1) << 20, 65536},
+        {3, UINT64_C(1) << 19, 65536},
+        {6, UINT64_C(1) << 20, 65536},
+        {8, UINT64_C(1) << 20, 65536},
+        {3, UINT64_C(1) << 19, 98304},
+        {8, UINT64_C(1) << 19, 65536},
+        {1, 0, 32768},
+    };
+    uint64_t best = UINT64_MAX;
+    size_t chosen = 0;
+    for (size_t i = 0; i < TV_COUNTOF(candidates); i++) {
+        uint64_t cycles;
+        net->options = candidates[i];
+        tv_progress_report(&options->progress, "planning", i, TV_COUNTOF(candidates));
+        tv_status status = build_queue(net, metadata);
+        if (status == TV_OK)
+            status = time_queue(net, options->config, &cycles);
+        if (status != TV_OK && status != TV_ERR_INPUT)
+            return status == TV_ERR_MEMORY ? tv_fail_memory(net->sink) : status;
+        if (status == TV_OK && cycles < best) {
+            best = cycles;
+            chosen = i;
+        }
+    }
+    net->options = candidates[chosen];
+    tv_status status = build_queue(net, metadata);
+    return status == TV_OK ? TV_OK : report_size(net);
 }
 
 static tv_status make_program(cmdq_network *net, const tv_network_options *options, const tv_diag_sink *sink)
@@ -157,7 +231,7 @@ static tv_status make_program(cmdq_network *net, const tv_network_options *optio
     tv_status status = print_metadata(net, &metadata);
     tv_sv text = {(const char *)metadata.data, metadata.len};
     if (status == TV_OK)
-        status = build_queue(net, text);
+        status = search_plan(net, options, text);
     if (status == TV_OK && options->emit)
         status = cmdq_net_save(net, options, text, sink);
     tv_buf_fini(&metadata);
@@ -180,7 +254,6 @@ static tv_status create(const tv_graph *graph, const tv_network_options *options
     net->timing = options->mode == TV_MODE_TIMING;
     net->keep_values = options->keep_values;
     net->ranges = options->ranges;
-    net->prefetched = TV_NO_VALUE;
     net->dram_end = 64; /* address 0: none */
     tv_status status = allocate(net);
     if (status == TV_OK)

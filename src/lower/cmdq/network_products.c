@@ -10,8 +10,6 @@
 
 /* ---- Weights ---- */
 
-enum { STREAMED_BYTES = 65536 }; /* of a tile of an operand in DRAM */
-
 static bool is_product(const tv_graph_node *n) { return n->op == TV_OP_CONV || n->op == TV_OP_LINEAR; }
 
 /* Row `row` of W as the machine has it: of convolutions [kernel][channels] instead of [channels][kernel]. */
@@ -156,7 +154,7 @@ static void choose_tile(const cmdq_network *net, product *p)
                (p->n->inputs[3] != TV_NO_VALUE && (is_in_dram(net, p->n->inputs[3]) || p->block_count > 1)),
          streamed = in || out;
     uint64_t tiles = p->block_count > 1 ? 1 : streamed ? STREAMED_TILES : net->l.te;
-    uint64_t rows = tv_ceil_div(p->out_h, tiles), limit = rows_within(net, p, STREAMED_BYTES, in, out);
+    uint64_t rows = tv_ceil_div(p->out_h, tiles), limit = rows_within(net, p, net->options.streamed_bytes, in, out);
     p->tile = tv_min_u64(rows, limit);
 }
 
@@ -192,24 +190,53 @@ static void load_weights(cmdq_network *net, const cmdq_net_weights *w, uint64_t 
 static uint64_t weight_bytes(const product *p) { return p->block * p->w->row_bytes; }
 static uint64_t param_bytes(const product *p) { return p->block * 4 * (p->w->bias ? 2 : 1); }
 
+static uint64_t free_bytes(const cmdq_network *net)
+{
+    uint64_t used = 0;
+    for (size_t i = 0; i < net->live.count; i++)
+        used += net->plan.buffers.data[net->live.data[i]].bytes;
+    return net->l.bank_bytes * net->l.context - used;
+}
+
+/* Loads the first weights of a product. False: there is no space. */
+static bool prefetch_product(cmdq_network *net, uint32_t node, uint64_t reserve)
+{
+    product p = describe(net, tv_graph_node_at(net->graph, node));
+    if (!p.block || free_bytes(net) < weight_bytes(&p) + reserve)
+        return false;
+    uint32_t weights = cmdq_net_try_buffer(net, weight_bytes(&p)),
+             params = weights == TV_NO_VALUE ? TV_NO_VALUE : cmdq_net_try_buffer(net, param_bytes(&p));
+    if (params == TV_NO_VALUE) {
+        cmdq_net_release(net, weights);
+        return false;
+    }
+    load_weights(net, p.w, 0, tv_min_u64(p.block, p.out_c), weights, params);
+    if (!TV_VEC_PUSH(&net->prefetched, ((cmdq_net_prefetched){node, weights, params})))
+        net->status = TV_ERR_MEMORY;
+    return true;
+}
+
+static cmdq_net_prefetched *find_prefetched(const cmdq_network *net, uint32_t node)
+{
+    for (size_t i = 0; i < net->prefetched.count; i++)
+        if (net->prefetched.data[i].node == node)
+            return &net->prefetched.data[i];
+    return NULL;
+}
+
+/* The next product needs little besides; those after it leave space for the values of the layers between. */
 void cmdq_net_prefetch(cmdq_network *net, uint32_t node)
 {
     const tv_graph *g = net->graph;
-    while (node < g->nodes.count && !is_product(&g->nodes.data[node]))
-        node++;
-    if (node >= g->nodes.count || net->prefetched != TV_NO_VALUE || net->keep_values)
-        return;
-    product p = describe(net, &g->nodes.data[node]);
-    uint32_t weights = cmdq_net_try_buffer(net, weight_bytes(&p));
-    uint32_t params = weights == TV_NO_VALUE ? TV_NO_VALUE : cmdq_net_try_buffer(net, param_bytes(&p));
-    if (params == TV_NO_VALUE) {
-        cmdq_net_release(net, weights);
-        return;
+    unsigned products = 0;
+    bool space = !net->keep_values;
+    for (; node < g->nodes.count && products < net->options.products_ahead && space && net->status == TV_OK; node++) {
+        if (!is_product(&g->nodes.data[node]))
+            continue;
+        if (!find_prefetched(net, node))
+            space = prefetch_product(net, node, products ? net->options.reserve : 0);
+        products++;
     }
-    load_weights(net, p.w, 0, tv_min_u64(p.block, p.out_c), weights, params);
-    net->prefetched = node;
-    net->prefetch_weights = weights;
-    net->prefetch_params = params;
 }
 
 static void set_activation(cmdq_network *net, const tv_graph_attrs *a)
@@ -440,7 +467,7 @@ static void locate_output(cmdq_network *net, const product *p)
         if (v == TV_NO_VALUE || !(i % 2 ? is_in_dram(net, v) : needs_slots(net, v)))
             continue;
         uint64_t crossing = cmdq_net_crossing_rows(net, v, span_of(p, 0), p->stride[0]) * row_bytes;
-        reserved[count++] = cmdq_net_buffer(net, crossing ? crossing : STREAMED_BYTES);
+        reserved[count++] = cmdq_net_buffer(net, crossing ? crossing : net->options.streamed_bytes);
     }
     if (net->status == TV_OK)
         cmdq_net_make_resident(net, p->n->output);
@@ -451,9 +478,10 @@ static void locate_output(cmdq_network *net, const product *p)
 static void allocate_weights(cmdq_network *net, const product *p, slots *s)
 {
     for (unsigned i = 0; i < CMDQ_NET_SLOTS && net->status == TV_OK; i++) {
-        if (i == 0 && net->prefetched == net->node) {
-            s->weights[0] = net->prefetch_weights;
-            s->params[0] = net->prefetch_params;
+        const cmdq_net_prefetched *prefetched = i == 0 ? find_prefetched(net, net->node) : NULL;
+        if (prefetched) {
+            s->weights[0] = prefetched->weights;
+            s->params[0] = prefetched->params;
         } else if (i == 0 || p->block_count > 1) {
             s->weights[i] = cmdq_net_buffer(net, weight_bytes(p));
             s->params[i] = net->status == TV_OK ? cmdq_net_buffer(net, param_bytes(p)) : TV_NO_VALUE;
@@ -476,6 +504,15 @@ static void plan_product(cmdq_network *net, product *p, slots *s)
     allocate_slots(net, p, s);
 }
 
+/* The weights of the current node are no longer prefetched ones. False: they were none. */
+static bool drop_prefetched(cmdq_network *net)
+{
+    cmdq_net_prefetched *found = find_prefetched(net, net->node);
+    if (found)
+        *found = net->prefetched.data[--net->prefetched.count];
+    return found != NULL;
+}
+
 void cmdq_net_emit_product(cmdq_network *net, const tv_graph_node *n)
 {
     product p = describe(net, n);
@@ -490,7 +527,7 @@ void cmdq_net_emit_product(cmdq_network *net, const tv_graph_node *n)
     plan_product(net, &p, &s);
     if (net->status == TV_ERR_INPUT) { /* the inputs take too much space */
         release_slots(net, &s);
-        net->prefetched = net->prefetched == net->node ? TV_NO_VALUE : net->prefetched;
+        drop_prefetched(net);
         cmdq_net_evict(net, n->inputs[0]);
         if (n->inputs[3] != TV_NO_VALUE)
             cmdq_net_evict(net, n->inputs[3]);
@@ -498,9 +535,7 @@ void cmdq_net_emit_product(cmdq_network *net, const tv_graph_node *n)
         plan_product(net, &p, &s);
     }
     memset(net->work, 0, sizeof net->work);
-    bool prefetched = net->prefetched == net->node;
-    if (prefetched)
-        net->prefetched = TV_NO_VALUE;
+    bool prefetched = drop_prefetched(net);
     for (uint64_t b = 0; b < p.block_count && net->status == TV_OK; b++) {
         if (b == 0 && !prefetched)
             load_block(net, &p, &s, 0);
