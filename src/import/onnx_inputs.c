@@ -22,7 +22,8 @@ void tv_onnx_read_initializer(tv_onnx_context *c, tv_onnx_name *entry)
     tv_tensor tensor;
     if (entry->value != TV_NO_VALUE || c->status != TV_OK)
         return;
-    c->status = tv_onnx_read_tensor(entry->initializer, c->file->folder, c->sink, &tensor);
+    if (!tv_onnx_view_tensor(entry->initializer, &tensor))
+        c->status = tv_onnx_read_tensor(entry->initializer, c->file->folder, c->sink, &tensor);
     if (c->status == TV_OK && !tv_onnx_dims_fit(tensor.element, tensor.rank, tensor.dims)) {
         tv_tensor_fini(&tensor);
         c->status = tv_fail(c->sink, TV_ERR_INPUT, TV_LLM_CODE(ONNX_GRAPH), NULL, "'%s', tensor '%.*s': %s",
@@ -95,7 +96,9 @@ static const tv_tensor *known_data(const tv_onnx_node *n, size_t input, bool int
     const tv_tensor *t = tv_onnx_data(n, tv_onnx_input(n, input));
     if (!tv_onnx_ok(n))
         return NULL;
-    if (!t)
+    if (!tv_onnx_has(n, input))
+        tv_onnx_reject(n, TV_ONNX_INVALID, "its input %zu is missing", input + 1);
+    else if (!t)
         tv_onnx_reject(n, TV_ONNX_DYNAMIC, "the input '%.*s' must be a constant", NAME_SHOWN, n->proto->input[input]);
     else if (integers && !tv_is_integer_element(t->element) && t->element != TV_ELEMENT_BOOL)
         tv_onnx_reject(n, TV_ONNX_INVALID, "the input '%.*s' has no integers", NAME_SHOWN, n->proto->input[input]);

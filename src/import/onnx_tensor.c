@@ -245,6 +245,16 @@ tv_status tv_onnx_read_tensor(const Onnx__TensorProto *proto, const char *folder
     return status;
 }
 
+bool tv_onnx_view_tensor(const Onnx__TensorProto *proto, tv_tensor *out)
+{
+    bool external = proto->has_data_location && proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+    if (!proto->has_raw_data || external || read_dims(proto, NULL, out) != TV_OK || is_narrow(out->element) ||
+        out->element == TV_ELEMENT_BOOL || proto->raw_data.len != tv_tensor_bytes(out))
+        return false;
+    out->data = proto->raw_data.data;
+    return true;
+}
+
 uint64_t tv_onnx_tensor_bytes(const Onnx__TensorProto *proto)
 {
     tv_tensor dims;

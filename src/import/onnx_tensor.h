@@ -13,6 +13,10 @@
 tv_status tv_onnx_read_tensor(const Onnx__TensorProto *proto, const char *folder, const tv_diag_sink *sink,
                               tv_tensor *out);
 
+/* The tensor with the elements where the message has them, if they are stored as in memory: it owns nothing, and lives
+ * as long as the message. False: they are not, or the message is damaged. */
+bool tv_onnx_view_tensor(const Onnx__TensorProto *proto, tv_tensor *out);
+
 /* Bytes of the elements that the file has for a tensor, or another file should have; 0: damaged. */
 uint64_t tv_onnx_tensor_bytes(const Onnx__TensorProto *proto);
 

@@ -81,6 +81,7 @@ def cases():
     yield "huge constant", node_test("ConstantOfShape", "2^31", "s", [ints("s", 1 << 40, 1 << 20)])
     yield "huge range", node_test("Range", "too long", "a,b,c", [ints("a", 0), ints("b", 1 << 60), ints("c", 1)])
     yield "no step", node_test("Range", "the step is 0", "a,b,c", [ints("a", 0), ints("b", 1), ints("c", 0)])
+    yield "no repetitions", node_test("Tile", "its input 2 is missing")
     yield "tile", node_test("Tile", "repetitions", "x,r", [ints("r", 1, 1 << 62)])
     yield "tiles", node_test("Tile", "", "x,r", [ints("r", 2**31 - 1, 2**31 - 1)])
     yield "pads", node_test("Pad", "", "x,p", [ints("p", 0, 0, 2**63 - 1, 2**63 - 1)])
