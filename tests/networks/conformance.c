@@ -2,7 +2,7 @@
 /* Runs test cases of ONNX's backend suite on the host. Reads folders from standard input, one a line, each with
  * model.onnx and test_data_set_N, and prints for each: passed, bound (passed, with small inputs given as constants),
  * rejected and the code with the message, or failed and the reason. Tolerances are the suite's: 1e-3 relative and 1e-7
- * absolute; integers are exact. An argument is another tolerance, relative to the absmax of an output, for
+ * absolute; integers are exact. An argument is another tolerance, relative to the absmax of an output, and 1e-6, for
  * whole networks. */
 #include <inttypes.h>
 #include <math.h>
@@ -100,7 +100,7 @@ static bool compare(const tv_tensor *actual, const tv_tensor *expected, double o
     for (uint64_t i = 0; i < tv_tensor_count(expected) && of_max > 0; i++)
         absmax = fmax(absmax, fabs(tv_tensor_real(expected, i)));
     for (uint64_t i = 0; i < tv_tensor_count(expected); i++)
-        if (!same_element(actual, expected, i, of_max * absmax)) {
+        if (!same_element(actual, expected, i, of_max > 0 ? 1e-6 + of_max * absmax : 0)) {
             snprintf(text, 1024, "element %" PRIu64 ": %.9g instead of %.9g", i, tv_tensor_real(actual, i),
                      tv_tensor_real(expected, i));
             return false;

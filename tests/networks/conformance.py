@@ -20,6 +20,7 @@ DATA = "/usr/share/libonnx-testdata/data"
 SUITES = ("node", "pytorch-converted", "pytorch-operator", "simple")
 LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rejected.txt")
 PAGE = os.path.join(os.path.dirname(LIST), "..", "..", "docs", "networks.md")
+TABLE = os.path.join(os.path.dirname(LIST), "..", "..", "src", "import", "onnx_ops.def")
 MARK, END = "<!-- conformance -->\n", "<!-- end -->\n"
 HEAD = """# Cases of ONNX's backend suite that are rejected: number of cases, operator, reason. Written by conformance.py --rebase.
 """
@@ -82,6 +83,12 @@ def main():
     if MARK + rows + END not in page:
         failed += 1
         print("docs/networks.md has other numbers of cases")
+    named = set(re.findall(r"\w+", page[page.index("<!-- operators -->"):page.index("<!-- end of operators -->")]))
+    with open(TABLE, encoding="utf-8") as file:
+        missing = set(re.findall(r'^TV_ONNX_ROW\(\w+, "(\w+)"', file.read(), re.M)) - named
+    if missing:
+        failed += 1
+        print("docs/networks.md does not name %s" % ", ".join(sorted(missing)))
     for suite in SUITES:
         c = counts[suite]
         print("%s: %d cases: %d passed, %d passed with small inputs as constants, %d rejected, %d failed" %
