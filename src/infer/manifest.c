@@ -24,10 +24,16 @@ typedef struct reader {
     tv_graph_builder b;
 } reader;
 
-bool tv_manifest_is_folder(const char *path)
+tv_status tv_manifest_find(const char *path, const tv_diag_sink *sink, bool *folder)
 {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    int failed = stat(path, &info);
+    bool invalid_path =
+        errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ELOOP || errno == ENAMETOOLONG;
+    if (failed && !invalid_path)
+        return tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_OPEN), NULL, "cannot read '%.200s': %s", path, strerror(errno));
+    *folder = !failed && S_ISDIR(info.st_mode);
+    return TV_OK;
 }
 
 void tv_manifest_free(tv_manifest *manifest)

@@ -35,8 +35,8 @@ typedef struct tv_manifest {
     uint32_t parameter_count, input_count, output_count, program_count, layer_count;
 } tv_manifest;
 
-/* True for a folder, whose manifest tv_manifest_open reads. */
-bool tv_manifest_is_folder(const char *path);
+/* Sets *folder to whether the path is a folder, whose manifest tv_manifest_open reads. TV_ERR_IO. */
+tv_status tv_manifest_find(const char *path, const tv_diag_sink *sink, bool *folder);
 
 /* Reads the manifest of a folder. The graph has the inputs and outputs, and no nodes; the caller frees both.
  * TV_ERR_INPUT: TV-L070; TV_ERR_IO; TV_ERR_MEMORY. */

@@ -94,7 +94,9 @@ tv_status tv_network_open(const char *path, const tv_network_open_options *optio
     tv_network_open_options known = {0};
     if (options && !tv_read_sized(&known, sizeof known, TV_SIZE_UP_TO(tv_network_open_options, equalize), options))
         return tv_fail_size(sink, "tv_network_open_options");
-    return tv_manifest_is_folder(path) ? open_compiled(path, sink, out) : open_model(path, &known, sink, out);
+    bool folder;
+    TV_TRY(tv_manifest_find(path, sink, &folder));
+    return folder ? open_compiled(path, sink, out) : open_model(path, &known, sink, out);
 }
 
 const char *tv_network_compiled_target(const tv_network *network)

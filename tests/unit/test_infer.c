@@ -533,6 +533,35 @@ static void manifests_are_read_as_they_are_written(void **state)
     tv_network_free(network);
 }
 
+/* Bytes of a manifest that are changed, left out or repeated: it is rejected, or read. */
+static void damaged_manifests_are_rejected_or_read(void **state)
+{
+    unit_rng rng = {1};
+    char text[8192];
+    (void)state;
+    FILE *file = fopen(in_folder("net/manifest.json"), "rb");
+    assert_non_null(file);
+    size_t size = fread(text, 1, sizeof text, file), read = 0;
+    fclose(file);
+    for (unsigned i = 0; i < 3000; i++) {
+        static const char characters[] = "0123456789-{}[],:\"\\ .eEnutrflsax";
+        char damaged[8192];
+        memcpy(damaged, text, size);
+        for (unsigned k = 0; k <= unit_below(&rng, 3); k++)
+            damaged[unit_below(&rng, size)] = characters[unit_below(&rng, sizeof characters - 1)];
+        remove(in_folder("net/manifest.json")); /* writing over a file waits for the disk */
+        file = fopen(in_folder("net/manifest.json"), "wb");
+        assert_int_equal(fwrite(damaged, 1, unit_below(&rng, 8) ? size : unit_below(&rng, size), file) > 0, 1);
+        fclose(file);
+        tv_network *network;
+        if (tv_network_open(in_folder("net"), NULL, NULL, &network) == TV_OK) {
+            read++;
+            tv_network_free(network);
+        }
+    }
+    assert_in_range(read, 1, 2999);
+}
+
 static int remove_folder(void **state)
 {
     char command[300];
@@ -558,6 +587,7 @@ int main(void)
         cmocka_unit_test(machines_get_ranges_and_are_compared),
         cmocka_unit_test(samples_are_files_or_folders),
         cmocka_unit_test(manifests_are_read_as_they_are_written),
+        cmocka_unit_test(damaged_manifests_are_rejected_or_read),
     };
     return cmocka_run_group_tests(tests, NULL, remove_folder);
 }
