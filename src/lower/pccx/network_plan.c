@@ -418,8 +418,7 @@ typedef struct lives {
 static bool wants_residency(const pccx_network *w, uint32_t value)
 {
     const pccx_net_value *v = &w->values[value];
-    return v->on_machine && tv_graph_value_at(w->graph, value)->source == TV_VALUE_COMPUTED &&
-           pccx_net_words(v) <= w->l2_words / 5 * 2;
+    return v->on_machine && pccx_net_words(v) <= w->l2_words / 5 * 2;
 }
 
 static void free_lives(lives *t)
@@ -456,9 +455,9 @@ static tv_status fit_values(pccx_network *w, lives *t, const tv_diag_sink *sink)
             if (t->buffers[b].first <= fullest && t->buffers[b].last >= fullest &&
                 (max == t->count || t->buffers[b].bytes > t->buffers[max].bytes))
                 max = b;
-        t->count--;
-        t->buffers[max] = t->buffers[t->count];
-        t->values[max] = t->values[t->count];
+        t->count--; /* the order stays: buffers are packed in the order of their first nodes */
+        memmove(&t->buffers[max], &t->buffers[max + 1], (t->count - max) * sizeof *t->buffers);
+        memmove(&t->values[max], &t->values[max + 1], (t->count - max) * sizeof *t->values);
     }
 }
 
@@ -470,13 +469,14 @@ tv_status pccx_net_allocate(pccx_network *w, const tv_diag_sink *sink)
         free_lives(&t);
         return tv_fail_memory(sink);
     }
-    for (uint32_t i = 0; i < w->graph->values.count; i++)
-        if (wants_residency(w, i)) {
-            t.values[t.count] = i;
-            t.buffers[t.count++] = (tv_buffer_life){.bytes = pccx_net_words(&w->values[i]),
-                                                    .first = tv_graph_value_at(w->graph, i)->producer,
-                                                    .last = w->last_uses[i]};
-        }
+    for (uint32_t i = 0; i < w->graph->nodes.count; i++) { /* in the order of their lives */
+        uint32_t value = pccx_net_graph_node(w, i)->output;
+        if (!wants_residency(w, value))
+            continue;
+        t.values[t.count] = value;
+        t.buffers[t.count++] =
+            (tv_buffer_life){.bytes = pccx_net_words(&w->values[value]), .first = i, .last = w->last_uses[value]};
+    }
     tv_status status = fit_values(w, &t, sink);
     for (uint32_t b = 0; b < t.count && status == TV_OK; b++)
         w->values[t.values[b]].l2 = w->base + (uint32_t)t.buffers[b].offset;
