@@ -130,8 +130,7 @@ static void print_worst(const infer_job *j, const infer_outcome *o)
 {
     tv_network_layer l;
     if (j->options.verify && infer_worst_layer(o->session, &l) && isfinite(l.own_noise))
-        printf("  loses most: %s (%s), whose signal is %.1f dB above its own noise\n", CLI_SAFE(l.name), OPERATOR(&l),
-               l.own_noise);
+        printf("  loses most: %s (%s): signal to own noise of %.1f dB\n", CLI_SAFE(l.name), OPERATOR(&l), l.own_noise);
 }
 
 /* ---- Inputs and outputs ---- */

@@ -12,7 +12,7 @@
 #include "graph/network.h"
 #include "lower/cmdq/emit.h"
 
-enum { CMDQ_NET_SEGMENTS_MAX = 24, CMDQ_NET_SLOTS = 2, CMDQ_NET_ENGINES_MAX = 16 };
+enum { CMDQ_NET_ENGINES = 3, CMDQ_NET_SEGMENTS_MAX = 24, CMDQ_NET_SLOTS = 2, CMDQ_NET_ENGINES_MAX = 16 };
 
 /* Elements [first, first + count) of a value: in a buffer of SPM, or stored to DRAM by an entry. */
 typedef struct cmdq_net_range {
@@ -77,8 +77,10 @@ typedef struct cmdq_network {
     uint64_t dram_end;
     tv_tensor *tensors; /* results of the last run, of each value */
     bool keep_values, timing;
-    tv_network_program written; /* what cmdq_net_programs returns */
-    uint64_t *layer_ends;       /* of each node: cycle at which its last entry completes */
+    tv_network_program written;         /* what cmdq_net_programs returns */
+    unsigned engines[CMDQ_NET_ENGINES]; /* number of tensor and vector engines, and of DMA channels */
+    uint64_t (*busy)[CMDQ_NET_ENGINES]; /* of each node: cycles of these engines */
+    uint64_t *layer_ends;               /* of each node: cycle at which its last entry completes */
 } cmdq_network;
 
 static inline cmdq_net_value *cmdq_net_value_at(const cmdq_network *net, uint32_t value) { return &net->values[value]; }

@@ -37,6 +37,7 @@ static void destroy(void *state)
     free(net->entries_end);
     free(net->layers);
     free(net->layer_ends);
+    free(net->busy);
     free(net->tensors);
     free(net);
 }
@@ -50,7 +51,9 @@ static tv_status allocate(cmdq_network *net)
     net->entries_end = calloc(nodes, sizeof *net->entries_end);
     net->layers = calloc(nodes, sizeof *net->layers);
     net->layer_ends = calloc(nodes, sizeof *net->layer_ends);
-    bool ok = net->values && net->tensors && net->weights && net->entries_end && net->layers && net->layer_ends;
+    net->busy = calloc(nodes, sizeof *net->busy);
+    bool ok =
+        net->values && net->tensors && net->weights && net->entries_end && net->layers && net->layer_ends && net->busy;
     uint32_t *last = ok ? tv_graph_last_uses(net->graph, false) : NULL;
     for (uint32_t v = 0; last && v < net->graph->values.count; v++)
         net->values[v].last_use = last[v];
@@ -222,6 +225,8 @@ static tv_status search_plan(cmdq_network *net, const tv_network_options *option
     }
     net->options = candidates[chosen];
     tv_status status = build_queue(net, metadata);
+    if (status == TV_ERR_MEMORY)
+        return tv_fail_memory(net->sink);
     return status == TV_OK ? TV_OK : report_size(net);
 }
 
@@ -248,6 +253,9 @@ static tv_status create(const tv_graph *graph, const tv_network_options *options
     net->l.plan = &net->plan;
     net->l.te = (unsigned)tv_backend_parameter(options->config, "npu.te");
     net->l.ve = (unsigned)tv_backend_parameter(options->config, "npu.ve");
+    net->engines[0] = net->l.te;
+    net->engines[1] = net->l.ve;
+    net->engines[2] = (unsigned)tv_backend_parameter(options->config, "dma.count");
     net->l.bank_bytes = tv_backend_parameter(options->config, "spm.bank_bytes");
     net->l.context = (uint32_t)tv_backend_parameter(options->config, "spm.banks");
     net->sink = sink;
@@ -352,6 +360,25 @@ static uint32_t node_of(const cmdq_network *net, uint64_t entry)
     return low;
 }
 
+static const char *const engine_names[CMDQ_NET_ENGINES] = {"TE", "VE", "DMA"};
+
+static void count_busy(cmdq_network *net, uint32_t node, const tv_event *event)
+{
+    for (unsigned e = 0; e < CMDQ_NET_ENGINES; e++)
+        if (strncmp(event->engine, engine_names[e], strlen(engine_names[e])) == 0)
+            net->busy[node][e] += event->end - event->start;
+}
+
+/* The engines that are busy for the largest share of the time of a node; NULL: it has no entries. */
+static const char *find_bound(const cmdq_network *net, uint32_t node)
+{
+    unsigned best = 0;
+    for (unsigned e = 1; e < CMDQ_NET_ENGINES; e++)
+        if (net->busy[node][e] * net->engines[best] > net->busy[node][best] * net->engines[e])
+            best = e;
+    return net->busy[node][best] ? engine_names[best] : NULL;
+}
+
 static void record_event(void *user, const tv_event *event)
 {
     recorder *r = user;
@@ -364,6 +391,7 @@ static void record_event(void *user, const tv_event *event)
     if (node >= net->graph->nodes.count)
         return;
     net->layer_ends[node] = tv_max_u64(net->layer_ends[node], event->end);
+    count_busy(net, node, event);
     net->layers[node].macs += event->macs;
     net->layers[node].bytes += event->bytes;
 }
@@ -375,6 +403,7 @@ static void finish_layers(cmdq_network *net, uint64_t start)
     for (size_t i = 0; i < net->layer_count; i++) {
         uint64_t own = tv_max_u64(net->layer_ends[i], end);
         net->layers[i].cycles = own - end;
+        net->layers[i].bound = find_bound(net, (uint32_t)i);
         end = own;
     }
 }
@@ -388,6 +417,7 @@ static tv_status run(void *state, const tv_tensor *const *inputs, const tv_diag_
         TV_TRY(write_input(net, net->graph->inputs.data[i], inputs[i], sink));
     for (size_t i = 0; i < net->graph->nodes.count; i++) {
         net->layer_ends[i] = net->layers[i].macs = net->layers[i].bytes = 0;
+        memset(net->busy[i], 0, sizeof net->busy[i]);
     }
     TV_TRY(tv_machine_load(net->l.machine, net->program, sink));
     TV_TRY(tv_machine_stats(net->l.machine, &stats));
