@@ -162,6 +162,16 @@ void cmdq_net_emit_product(cmdq_network *net, const tv_graph_node *n); /* Conv, 
 /* Loads the first weights of the next products, as far as there is space. */
 void cmdq_net_prefetch(cmdq_network *net, uint32_t node);
 
+/* ---- network_moves.c ---- */
+
+/* What the machine lacks for an operator that moves elements, or for a product of two values; or NULL. */
+const char *cmdq_net_move_lacks(const cmdq_network *net, const tv_graph_node *n);
+void cmdq_net_emit_move(cmdq_network *net, const tv_graph_node *n);
+
+/* True for a Gather of a constant by an input of the network: the host stores the rows, as it does for tokens of
+ * language models. */
+bool cmdq_net_is_host_gather(const cmdq_network *net, const tv_graph_node *n);
+
 /* ---- network_elements.c ---- */
 
 /* What the machine lacks for a node, or NULL. */

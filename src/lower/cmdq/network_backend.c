@@ -155,6 +155,9 @@ static void reset_plan(cmdq_network *net)
         if (source != TV_VALUE_CONSTANT)
             net->values[v].in_dram = source == TV_VALUE_INPUT;
     }
+    for (size_t i = 0; i < net->graph->nodes.count; i++)
+        if (cmdq_net_is_host_gather(net, &net->graph->nodes.data[i]))
+            net->values[net->graph->nodes.data[i].output].in_dram = true;
     cmdq_lower_begin_queue(&net->l);
 }
 
@@ -323,6 +326,24 @@ static tv_status write_input(const cmdq_network *net, uint32_t value, const tv_t
     return status;
 }
 
+/* Writes the rows of a table that an input selects. */
+static tv_status write_gathered(const cmdq_network *net, const tv_graph_node *n, const tv_tensor *const *inputs,
+                                const tv_diag_sink *sink)
+{
+    const tv_graph *g = net->graph;
+    const tv_tensor *operands[TV_GRAPH_INPUTS_MAX] = {tv_graph_value_at(g, n->inputs[0])->tensor};
+    for (size_t i = 0; i < g->inputs.count; i++)
+        if (g->inputs.data[i] == n->inputs[1])
+            operands[1] = inputs[i];
+    tv_tensor type = tv_graph_tensor_of(g, n->output), rows;
+    TV_TRY(tv_tensor_init(&rows, type.element, type.rank, type.dims, sink));
+    tv_status status = tv_node_compute(g, n, operands, &rows, sink);
+    if (status == TV_OK)
+        status = write_input(net, n->output, &rows, sink);
+    tv_tensor_fini(&rows);
+    return status;
+}
+
 static tv_status read_value(const cmdq_network *net, uint32_t value, const tv_diag_sink *sink)
 {
     const cmdq_net_value *v = &net->values[net->values[value].storage];
@@ -414,7 +435,11 @@ static tv_status run(void *state, const tv_tensor *const *inputs, const tv_diag_
     tv_stats stats = {.size = sizeof stats};
     recorder r = {.net = net, .previous = tv_machine_trace_sink(net->l.machine)};
     for (size_t i = 0; inputs && i < net->graph->inputs.count; i++)
-        TV_TRY(write_input(net, net->graph->inputs.data[i], inputs[i], sink));
+        if (tv_is_real_element(inputs[i]->element))
+            TV_TRY(write_input(net, net->graph->inputs.data[i], inputs[i], sink));
+    for (size_t i = 0; inputs && i < net->graph->nodes.count; i++)
+        if (cmdq_net_is_host_gather(net, &net->graph->nodes.data[i]))
+            TV_TRY(write_gathered(net, &net->graph->nodes.data[i], inputs, sink));
     for (size_t i = 0; i < net->graph->nodes.count; i++) {
         net->layer_ends[i] = net->layers[i].macs = net->layers[i].bytes = 0;
         memset(net->busy[i], 0, sizeof net->busy[i]);

@@ -48,18 +48,27 @@ static uint32_t next_slot(slot_pair *pair) { return pair->buffers[pair->next++ %
 
 /* ---- Constants ---- */
 
-/* Loads a constant of binary32 into a buffer; its memory in DRAM is allocated once. */
-static cmdq_lower_operand load_constant(cmdq_network *net, uint32_t value)
+/* Writes a constant of binary32 to DRAM, once. */
+static void upload_constant(cmdq_network *net, uint32_t value)
 {
     cmdq_net_value *v = &net->values[value];
     const tv_tensor *t = tv_graph_value_at(net->graph, value)->tensor;
-    uint64_t count = tv_tensor_count(t);
-    if (!v->in_dram) {
-        v->dram = cmdq_net_allocate_dram(net, count * 4);
-        v->in_dram = true;
-        if (!net->timing && net->status == TV_OK)
-            net->status = tv_machine_write(net->l.machine, "dram", v->dram, t->data, count * 4, net->sink);
-    }
+    if (v->in_dram)
+        return;
+    v->dram = cmdq_net_allocate_dram(net, tv_tensor_count(t) * 4);
+    v->in_dram = true;
+    v->qbits = 32;
+    v->scale = 1;
+    if (!net->timing && net->status == TV_OK)
+        net->status = tv_machine_write(net->l.machine, "dram", v->dram, t->data, tv_tensor_count(t) * 4, net->sink);
+}
+
+/* Loads a constant of binary32 into a buffer. */
+static cmdq_lower_operand load_constant(cmdq_network *net, uint32_t value)
+{
+    cmdq_net_value *v = &net->values[value];
+    uint64_t count = tv_tensor_count(tv_graph_value_at(net->graph, value)->tensor);
+    upload_constant(net, value);
     cmdq_lower_operand to = cmdq_lower_f32(cmdq_net_buffer(net, count * 4));
     if (net->status == TV_OK)
         cmdq_lower_load(&net->l, to, "weight", v->dram, 1, count, 0);
@@ -152,7 +161,14 @@ static void emit_unary(cmdq_network *net, const tv_graph_node *n)
 }
 
 /* How the second operand is repeated, as the machine sees it: rows of `length` elements. */
-typedef enum repeat { REPEAT_NONE, REPEAT_ROW, REPEAT_COLUMN, REPEAT_SCALAR, REPEAT_OTHER } repeat;
+typedef enum repeat {
+    REPEAT_NONE,
+    REPEAT_ROW,
+    REPEAT_COLUMN,
+    REPEAT_SCALAR,
+    REPEAT_BLOCK, /* `length` elements, again and again */
+    REPEAT_OTHER
+} repeat;
 
 static repeat repeat_of(const cmdq_network *net, uint32_t out, uint32_t b, uint64_t *length)
 {
@@ -172,7 +188,18 @@ static repeat repeat_of(const cmdq_network *net, uint32_t out, uint32_t b, uint6
     }
     for (uint32_t i = 0; i < s->rank && column; i++)
         column = i == axis || t->dims[i] == s->dims[i];
-    *length = (uint64_t)s->dims[axis];
+    bool block = !last && !row && !column && count < net->values[out].elements;
+    for (uint32_t i = 0; i < t->rank && block; i++) { /* ones, then the extents of the output */
+        uint64_t inner = 1;
+        for (uint32_t k = i; k < t->rank; k++)
+            inner *= (uint64_t)s->dims[s->rank - t->rank + k];
+        block = t->dims[i] == 1 || (t->dims[i] == s->dims[s->rank - t->rank + i] && (inner == count || i > 0));
+        if (inner == count)
+            break;
+    }
+    *length = block ? count : (uint64_t)s->dims[axis];
+    if (block)
+        return REPEAT_BLOCK;
     return row ? REPEAT_ROW : column ? REPEAT_COLUMN : REPEAT_OTHER;
 }
 
@@ -214,7 +241,7 @@ static void begin_binary(cmdq_network *net, const tv_graph_node *n, const pair *
     cmdq_lower_set_scale(&net->l, CMDQ_F_scale_in2, operands[1].scale);
     if (operands[1].qbits != operands[0].qbits)
         cmdq_lower_set_integer(&net->l, CMDQ_F_qbits_in2, operands[1].qbits);
-    if (p->repeat != REPEAT_NONE)
+    if (p->repeat != REPEAT_NONE && p->repeat != REPEAT_BLOCK)
         tv_queue_builder_text(net->l.builder, CMDQ_F_broadcast, names[p->repeat]);
     if (operands[1].buffer != operands[0].buffer)
         cmdq_lower_add_read(&net->l, operands[1].buffer);
@@ -235,8 +262,13 @@ static cmdq_lower_operand load_repeated(cmdq_network *net, const pair *p, slot_p
 static void emit_binary(cmdq_network *net, const tv_graph_node *n)
 {
     pair p = pair_of(net, n);
-    bool same = p.repeat == REPEAT_NONE && !is_constant(net, p.other), by_row = p.repeat == REPEAT_COLUMN;
-    uint64_t all = net->values[n->output].elements, tile = tile_elements(net, n, p.length);
+    bool same = p.repeat == REPEAT_NONE || p.repeat == REPEAT_BLOCK, by_row = p.repeat == REPEAT_COLUMN;
+    uint64_t all = net->values[n->output].elements,
+             tile = tile_elements(net, n, p.repeat == REPEAT_BLOCK ? 1 : p.length);
+    if (same && is_constant(net, p.other))
+        upload_constant(net, p.other);
+    if (p.repeat == REPEAT_BLOCK)
+        tile = tv_min_u64(tile, p.length);
     slot_pair other = {.buffers = {TV_NO_VALUE, TV_NO_VALUE}};
     cmdq_lower_operand operands[3] = {{0}}, repeated = {0};
     cmdq_net_make_resident(net, n->output);
@@ -247,10 +279,13 @@ static void emit_binary(cmdq_network *net, const tv_graph_node *n)
         repeated = load_repeated(net, &p, &other);
     for (uint64_t at = 0, count; at < all && net->status == TV_OK; at += count) {
         count = common_run(net, p.whole, n->output, at, tv_min_u64(tile, all - at));
+        uint64_t own = p.repeat == REPEAT_BLOCK ? at % p.length : at;
+        if (p.repeat == REPEAT_BLOCK)
+            count = tv_min_u64(count, p.length - own);
         if (same)
-            count = cmdq_net_run_length(net, p.other, at, count);
+            count = cmdq_net_run_length(net, p.other, own, count);
         operands[0] = cmdq_net_read(net, p.whole, at, count, next_slot(&in));
-        operands[1] = same                      ? cmdq_net_read(net, p.other, at, count, next_slot(&other))
+        operands[1] = same                      ? cmdq_net_read(net, p.other, own, count, next_slot(&other))
                       : by_row                  ? cmdq_lower_skip(repeated, at / p.length)
                       : p.repeat == REPEAT_NONE ? cmdq_lower_skip(repeated, at)
                                                 : repeated;
@@ -438,35 +473,50 @@ static uint64_t inner_elements(const cmdq_network *net, uint32_t value, uint32_t
     return n;
 }
 
+/* One input of a Concat: rows of `from` elements become columns [at, at + from) of rows of `to`. */
+static void emit_columns(cmdq_network *net, const tv_graph_node *n, uint32_t value, uint64_t from, uint64_t at,
+                         uint64_t to)
+{
+    const cmdq_net_value *in = storage_of(net, value), *out = storage_of(net, n->output);
+    uint64_t limit = TILE_BYTES / 4, rows = tv_graph_elements(net->graph, value) / from,
+             piece = tv_min_u64(from, limit), tile = piece < from ? 1 : tv_min_u64(rows, limit / from);
+    bool converts = in->qbits != out->qbits || in->scale != out->scale;
+    slot_pair slots = allocate_pair(net, value, tile * piece), copies = {.buffers = {TV_NO_VALUE, TV_NO_VALUE}};
+    for (unsigned i = 0; i < CMDQ_NET_SLOTS && converts && net->status == TV_OK; i++)
+        copies.buffers[i] = cmdq_net_buffer(net, tile * piece * out->qbits / 8);
+    for (uint64_t row = 0, column = 0, count, width; row < rows && net->status == TV_OK;) {
+        count = tv_min_u64(tile, rows - row);
+        width = tv_min_u64(piece, from - column);
+        cmdq_lower_operand x =
+            cmdq_net_read(net, value, row * from + column, (count - 1) * from + width, next_slot(&slots));
+        if (converts) {
+            cmdq_lower_operand y = {next_slot(&copies), 0, out->qbits, out->scale};
+            cmdq_lower_elementwise(&net->l, CMDQ_VE_CAST_TILE, x, NULL, y, (count - 1) * from + width);
+            x = y;
+        }
+        cmdq_net_written_rows(net, n->output, row * to + at + column, count, width, to, x);
+        net->layers[net->node].tiles++;
+        column += width;
+        if (column == from) {
+            column = 0;
+            row += count;
+        }
+    }
+    release_pair(net, &slots);
+    release_pair(net, &copies);
+}
+
 /* Stores the inputs side by side in DRAM. */
 static void emit_concat(cmdq_network *net, const tv_graph_node *n)
 {
     bool last = net->values[n->output].channels_last;
     uint32_t axis = cmdq_net_dims(net, n->output)->rank - 1 - n->attrs.axis_from_end;
     uint64_t to = inner_elements(net, n->output, axis, last), at = 0;
-    const cmdq_net_value *out = storage_of(net, n->output);
     for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX && n->inputs[k] != TV_NO_VALUE && net->status == TV_OK; k++) {
-        const cmdq_net_value *in = storage_of(net, n->inputs[k]);
-        uint64_t from = inner_elements(net, n->inputs[k], axis, last), rows = net->values[n->inputs[k]].elements / from,
-                 tile = tv_max_u64(1, TILE_BYTES / 4 / from);
-        bool converts = in->qbits != out->qbits || in->scale != out->scale;
-        slot_pair slots = allocate_pair(net, n->inputs[k], tile * from),
-                  copies = {.buffers = {TV_NO_VALUE, TV_NO_VALUE}};
-        for (unsigned i = 0; i < CMDQ_NET_SLOTS && converts && net->status == TV_OK; i++)
-            copies.buffers[i] = cmdq_net_buffer(net, tile * from * out->qbits / 8);
-        for (uint64_t row = 0, count; row < rows && net->status == TV_OK; row += count) {
-            count = tv_min_u64(tile, rows - row);
-            cmdq_lower_operand x = cmdq_net_read(net, n->inputs[k], row * from, count * from, next_slot(&slots));
-            if (converts) {
-                cmdq_lower_operand y = {next_slot(&copies), 0, out->qbits, out->scale};
-                cmdq_lower_elementwise(&net->l, CMDQ_VE_CAST_TILE, x, NULL, y, count * from);
-                x = y;
-            }
-            cmdq_net_written_rows(net, n->output, row * to + at, count, from, to, x);
-            net->layers[net->node].tiles++;
-        }
-        release_pair(net, &slots);
-        release_pair(net, &copies);
+        uint64_t from = inner_elements(net, n->inputs[k], axis, last);
+        if (is_constant(net, n->inputs[k]))
+            upload_constant(net, n->inputs[k]);
+        emit_columns(net, n, n->inputs[k], from, at, to);
         at += from;
     }
 }
@@ -522,9 +572,15 @@ const char *cmdq_net_lacks(const cmdq_network *net, const tv_graph_node *n)
             return "such repetition of an operand";
         return p.swapped && (n->op == TV_OP_DIV || n->op == TV_OP_POW) ? "repeated first operand" : NULL;
     }
-    if (n->op == TV_OP_CONCAT || n->op == TV_OP_RESHAPE)
+    if (n->op == TV_OP_CONCAT) {
+        for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX && net->values[n->output].channels_last; k++)
+            if (n->inputs[k] != TV_NO_VALUE && is_constant(net, n->inputs[k]))
+                return "constant image among the inputs";
         return NULL;
-    return "such operator";
+    }
+    if (n->op == TV_OP_RESHAPE)
+        return NULL;
+    return cmdq_net_move_lacks(net, n);
 }
 
 void cmdq_net_emit_node(cmdq_network *net, const tv_graph_node *n)
@@ -539,6 +595,8 @@ void cmdq_net_emit_node(cmdq_network *net, const tv_graph_node *n)
         emit_rows(net, n);
     else if (n->op == TV_OP_CONCAT)
         emit_concat(net, n);
-    else if (net->values[n->output].storage == n->output)
+    else if (n->op == TV_OP_RESHAPE && net->values[n->output].storage == n->output)
         emit_reorder(net, n);
+    else if (n->op != TV_OP_RESHAPE)
+        cmdq_net_emit_move(net, n);
 }

@@ -54,6 +54,12 @@ static void set_rows(const cmdq_network *net, uint32_t value)
     v->rows = v->row_elements ? v->elements / v->row_elements : 0;
 }
 
+/* Operators whose outputs have the format of their input. */
+static bool copies_elements(tv_graph_op op)
+{
+    return op == TV_OP_RESHAPE || op == TV_OP_TRANSPOSE || op == TV_OP_SLICE;
+}
+
 /* Values that products and images read are INT8; results are binary32, others binary16. */
 static void choose_widths(cmdq_network *net)
 {
@@ -66,7 +72,7 @@ static void choose_widths(cmdq_network *net)
     for (size_t i = g->nodes.count; i-- > 0;) {
         const tv_graph_node *n = &g->nodes.data[i];
         bool integers = is_product(n->op) || tv_graph_op_infos[n->op].class == TV_CLASS_WINDOW ||
-                        (n->op == TV_OP_RESHAPE || n->op == TV_OP_CONCAT ? net->values[n->output].qbits == 8 : false);
+                        ((copies_elements(n->op) || n->op == TV_OP_CONCAT) && net->values[n->output].qbits == 8);
         for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX && integers; k++)
             if (n->inputs[k] != TV_NO_VALUE && (n->op != TV_OP_LINEAR || k < 2)) /* residuals of transformers add up */
                 net->values[n->inputs[k]].qbits = 8;
@@ -89,6 +95,19 @@ static bool has_same_storage(const cmdq_network *net, const tv_graph_node *n)
     return n->op == TV_OP_RESHAPE && same_order && !net->values[n->output].channels_last;
 }
 
+/* [n][c][pixels] of an image to [n][pixels][c], which is the order of its storage. */
+static bool restores_order(const cmdq_network *net, const tv_graph_node *n)
+{
+    const tv_graph *g = net->graph;
+    const tv_graph_value *v = tv_graph_value_at(g, n->inputs[0]);
+    if (n->op != TV_OP_TRANSPOSE || !n->attrs.lists || v->shape.rank != 3 || n->attrs.lists->perm[0] != 0 ||
+        n->attrs.lists->perm[1] != 2 || v->source != TV_VALUE_COMPUTED || tv_graph_uses(g, n->inputs[0]) != 1)
+        return false;
+    const tv_graph_node *from = tv_graph_node_at(g, v->producer);
+    return from->op == TV_OP_RESHAPE && net->values[from->inputs[0]].channels_last &&
+           cmdq_net_dims(net, from->inputs[0])->dims[1] == v->shape.dims[1];
+}
+
 tv_status cmdq_net_choose_formats(cmdq_network *net)
 {
     const tv_graph *g = net->graph;
@@ -102,12 +121,18 @@ tv_status cmdq_net_choose_formats(cmdq_network *net)
     for (size_t i = 0; i < g->nodes.count; i++) {
         const tv_graph_node *n = &g->nodes.data[i];
         cmdq_net_value *out = &net->values[n->output];
-        if (!has_same_storage(net, n))
-            continue;
         const cmdq_net_value *in = &net->values[n->inputs[0]];
-        out->storage = in->storage;
+        bool selects = n->op == TV_OP_GATHER && tv_graph_value_at(g, n->inputs[0])->source != TV_VALUE_CONSTANT;
+        if (!copies_elements(n->op) && !selects)
+            continue;
         out->qbits = in->qbits;
         out->scale = in->scale;
+        if (has_same_storage(net, n))
+            out->storage = in->storage;
+        if (restores_order(net, n)) { /* nothing reads the values between */
+            uint32_t image = g->nodes.data[tv_graph_value_at(g, n->inputs[0])->producer].inputs[0];
+            net->values[n->inputs[0]].storage = out->storage = net->values[image].storage;
+        }
     }
     for (uint32_t v = 0; v < g->values.count; v++) {
         cmdq_net_value *storage = &net->values[net->values[v].storage];

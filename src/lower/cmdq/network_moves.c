@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators that select and permute elements, through DRAM: rows of a value that are a stride apart are loaded side by
+ * side. Products of two values, whose matrices are such rows, are lowered here, too. */
+#include "lower/cmdq/network.h"
+
+enum { TILE_BYTES = 65536 };
+
+static cmdq_net_value *storage_of(const cmdq_network *net, uint32_t value)
+{
+    return &net->values[net->values[value].storage];
+}
+
+/* ---- Slots ---- */
+
+typedef struct slot_pair {
+    uint32_t buffers[CMDQ_NET_SLOTS];
+    unsigned next;
+} slot_pair;
+
+static slot_pair allocate_slots(cmdq_network *net, uint64_t bytes)
+{
+    slot_pair pair = {.buffers = {TV_NO_VALUE, TV_NO_VALUE}};
+    for (unsigned i = 0; i < CMDQ_NET_SLOTS && net->status == TV_OK; i++)
+        pair.buffers[i] = cmdq_net_buffer(net, bytes);
+    return pair;
+}
+
+static void release_slots(cmdq_network *net, const slot_pair *pair)
+{
+    for (unsigned i = 0; i < CMDQ_NET_SLOTS; i++)
+        cmdq_net_release(net, pair->buffers[i]);
+}
+
+static uint32_t next_slot(slot_pair *pair) { return pair->buffers[pair->next++ % CMDQ_NET_SLOTS]; }
+
+/* ---- Slices ---- */
+
+/* Rows of `count` elements, `stride` elements apart, from element `first` on. */
+typedef struct selection {
+    uint64_t first, rows, count, stride;
+} selection;
+
+/* The only axis that is cut, and its first index; false: there are several, or steps. */
+static bool find_cut(const cmdq_network *net, const tv_graph_node *n, uint32_t *axis, int64_t *begin)
+{
+    const tv_graph_shape *in = cmdq_net_dims(net, n->inputs[0]), *out = cmdq_net_dims(net, n->output);
+    const tv_graph_lists *lists = n->attrs.lists;
+    *axis = in->rank - 1;
+    *begin = n->attrs.start;
+    if (n->op == TV_OP_GATHER) {
+        const tv_tensor *index = tv_graph_value_at(net->graph, n->inputs[1])->tensor;
+        *axis = n->attrs.axis;
+        if (!index || !index->data || tv_tensor_count(index) != 1)
+            return false;
+        *begin = tv_tensor_integer(index, 0);
+        *begin += *begin < 0 ? in->dims[*axis] : 0;
+        return *begin >= 0 && *begin < in->dims[*axis];
+    }
+    unsigned cuts = 0;
+    for (uint32_t i = 0; lists && i < in->rank; i++) {
+        if (in->dims[i] == out->dims[i])
+            continue;
+        cuts++;
+        *axis = i;
+        *begin = lists->begin[i];
+        if (lists->step[i] != 1)
+            return false;
+    }
+    return cuts <= 1;
+}
+
+static bool select_rows(const cmdq_network *net, const tv_graph_node *n, selection *out)
+{
+    static const uint32_t order[4] = {0, 2, 3, 1};
+    const tv_graph_shape *in = cmdq_net_dims(net, n->inputs[0]);
+    bool last = net->values[n->inputs[0]].channels_last;
+    uint32_t axis;
+    int64_t begin;
+    uint64_t inner = 1, extent;
+    if (!find_cut(net, n, &axis, &begin))
+        return false;
+    extent = n->op == TV_OP_GATHER ? 1 : (uint64_t)cmdq_net_dims(net, n->output)->dims[axis];
+    for (uint32_t i = in->rank; i-- > 0;) {
+        uint32_t at = last ? order[i] : i;
+        if (at == axis)
+            break;
+        inner *= (uint64_t)in->dims[at];
+    }
+    *out = (selection){(uint64_t)begin * inner, net->values[n->output].elements / (extent * inner), extent * inner,
+                       (uint64_t)in->dims[axis] * inner};
+    return true;
+}
+
+static void emit_selection(cmdq_network *net, const tv_graph_node *n)
+{
+    selection s;
+    unsigned qbits = storage_of(net, n->output)->qbits;
+    if (!select_rows(net, n, &s))
+        return;
+    uint64_t tile = tv_max_u64(1, TILE_BYTES * 8 / qbits / s.count), count = tv_min_u64(tile, s.rows);
+    cmdq_net_store(net, n->inputs[0]);
+    slot_pair slots = allocate_slots(net, count * s.count * qbits / 8);
+    for (uint64_t row = 0; row < s.rows && net->status == TV_OK; row += count) {
+        count = tv_min_u64(tile, s.rows - row);
+        cmdq_lower_operand x = cmdq_net_read_rows(net, n->inputs[0], s.first + row * s.stride, count, s.count, s.stride,
+                                                  next_slot(&slots));
+        cmdq_net_written(net, n->output, row * s.count, count * s.count, x);
+        net->layers[net->node].tiles++;
+    }
+    release_slots(net, &slots);
+}
+
+/* ---- Permutations ---- */
+
+/* Blocks of the last two axes of the output: [rows][count] of the input, `stride` apart, or the transpose of it. */
+typedef struct permutation {
+    uint32_t rank;
+    uint64_t dims[TV_GRAPH_RANK_MAX], strides[TV_GRAPH_RANK_MAX]; /* of the output; strides in the input */
+    bool transposes;
+} permutation;
+
+/* False: the input's last axis is not one of the last two of the output. */
+static bool describe_permutation(const cmdq_network *net, const tv_graph_node *n, permutation *p)
+{
+    const tv_graph_shape *in = cmdq_net_dims(net, n->inputs[0]), *out = cmdq_net_dims(net, n->output);
+    uint64_t strides[TV_GRAPH_RANK_MAX], stride = 1;
+    *p = (permutation){.rank = in->rank};
+    if (in->rank < 2 || !n->attrs.lists)
+        return false;
+    for (uint32_t i = in->rank; i-- > 0; stride *= (uint64_t)in->dims[i])
+        strides[i] = stride;
+    for (uint32_t i = 0; i < in->rank; i++) {
+        p->dims[i] = (uint64_t)out->dims[i];
+        p->strides[i] = strides[n->attrs.lists->perm[i]];
+    }
+    p->transposes = n->attrs.lists->perm[in->rank - 1] != in->rank - 1;
+    return !p->transposes || n->attrs.lists->perm[in->rank - 2] == in->rank - 1;
+}
+
+static void emit_block(cmdq_network *net, const tv_graph_node *n, const permutation *p, uint64_t from, uint64_t to,
+                       slot_pair slots[2])
+{
+    uint64_t outer = p->dims[p->rank - 2], inner = p->dims[p->rank - 1];
+    const cmdq_net_value *v = storage_of(net, n->output);
+    if (!p->transposes) {
+        cmdq_lower_operand x =
+            cmdq_net_read_rows(net, n->inputs[0], from, outer, inner, p->strides[p->rank - 2], next_slot(&slots[0]));
+        cmdq_net_written(net, n->output, to, outer * inner, x);
+        return;
+    }
+    cmdq_lower_operand x =
+        cmdq_net_read_rows(net, n->inputs[0], from, inner, outer, p->strides[p->rank - 1], next_slot(&slots[0]));
+    cmdq_lower_operand y = {next_slot(&slots[1]), 0, v->qbits, v->scale};
+    cmdq_lower_begin_vector(&net->l, CMDQ_VE_TRANSPOSE_TILE, x, y, inner, outer);
+    cmdq_lower_finish_entry(&net->l);
+    cmdq_net_written(net, n->output, to, outer * inner, y);
+}
+
+static void emit_transpose(cmdq_network *net, const tv_graph_node *n)
+{
+    permutation p;
+    uint64_t index[TV_GRAPH_RANK_MAX] = {0}, all = net->values[n->output].elements, from = 0;
+    if (!describe_permutation(net, n, &p))
+        return;
+    uint64_t block = p.dims[p.rank - 1] * p.dims[p.rank - 2], bytes = block * storage_of(net, n->output)->qbits / 8;
+    cmdq_net_store(net, n->inputs[0]);
+    slot_pair slots[2] = {allocate_slots(net, bytes), {.buffers = {TV_NO_VALUE, TV_NO_VALUE}}};
+    if (p.transposes && net->status == TV_OK)
+        slots[1] = allocate_slots(net, bytes);
+    for (uint64_t to = 0; to < all && net->status == TV_OK; to += block) {
+        emit_block(net, n, &p, from, to, slots);
+        net->layers[net->node].tiles++;
+        for (uint32_t i = p.rank - 2; i-- > 0;) {
+            from += p.strides[i];
+            if (++index[i] < p.dims[i])
+                break;
+            from -= p.strides[i] * p.dims[i];
+            index[i] = 0;
+        }
+    }
+    release_slots(net, &slots[0]);
+    release_slots(net, &slots[1]);
+}
+
+/* ---- Products of two values ---- */
+
+static void emit_product_tile(cmdq_network *net, const cmdq_lower_operand operands[3], uint64_t m, uint64_t n,
+                              uint64_t k)
+{
+    cmdq_lowering *l = &net->l;
+    cmdq_lower_begin_tensor(l, CMDQ_TE_AV_TILE, operands[0], operands[1], operands[2],
+                            (cmdq_lower_gemm){m, n, k, operands[1].qbits});
+    cmdq_lower_set_scale(l, CMDQ_F_scale_wgt, operands[1].scale);
+    cmdq_lower_finish_entry(l);
+}
+
+/* Each matrix of a batch passes through slots; those of the second operand are not divided. */
+static void emit_matmul(cmdq_network *net, const tv_graph_node *n)
+{
+    const tv_graph_shape *a = cmdq_net_dims(net, n->inputs[0]), *b = cmdq_net_dims(net, n->inputs[1]);
+    uint64_t m = (uint64_t)a->dims[a->rank - 2], k = (uint64_t)a->dims[a->rank - 1],
+             columns = (uint64_t)b->dims[b->rank - 1], batches = net->values[n->output].elements / (m * columns),
+             b_batches = tv_graph_elements(net->graph, n->inputs[1]) / (k * columns);
+    const unsigned bits[3] = {storage_of(net, n->inputs[0])->qbits, storage_of(net, n->inputs[1])->qbits,
+                              storage_of(net, n->output)->qbits};
+    uint64_t row_bytes = tv_max_u64(k * bits[0], columns * bits[2]) / 8, tile = tv_max_u64(1, TILE_BYTES / row_bytes),
+             rows = tv_min_u64(tile, m);
+    slot_pair left = allocate_slots(net, rows * k * bits[0] / 8),
+              right = allocate_slots(net, k * columns * bits[1] / 8),
+              out = allocate_slots(net, rows * columns * bits[2] / 8);
+    for (uint64_t batch = 0; batch < batches && net->status == TV_OK; batch++) {
+        cmdq_lower_operand operands[3];
+        operands[1] =
+            cmdq_net_read(net, n->inputs[1], b_batches == 1 ? 0 : batch * k * columns, k * columns, next_slot(&right));
+        for (uint64_t row = 0; row < m && net->status == TV_OK; row += rows) {
+            rows = tv_min_u64(tile, m - row);
+            uint64_t at = batch * m + row;
+            operands[0] = cmdq_net_read(net, n->inputs[0], at * k, rows * k, next_slot(&left));
+            operands[2] = (cmdq_lower_operand){next_slot(&out), 0, bits[2], storage_of(net, n->output)->scale};
+            emit_product_tile(net, operands, rows, columns, k);
+            cmdq_net_written(net, n->output, at * columns, rows * columns, operands[2]);
+            net->layers[net->node].tiles++;
+        }
+    }
+    release_slots(net, &left);
+    release_slots(net, &right);
+    release_slots(net, &out);
+}
+
+/* ---- Dispatch ---- */
+
+bool cmdq_net_is_host_gather(const cmdq_network *net, const tv_graph_node *n)
+{
+    if (n->op != TV_OP_GATHER || n->attrs.axis)
+        return false;
+    const tv_graph_value *table = tv_graph_value_at(net->graph, n->inputs[0]),
+                         *indices = tv_graph_value_at(net->graph, n->inputs[1]);
+    return table->source == TV_VALUE_CONSTANT && indices->source == TV_VALUE_INPUT;
+}
+
+const char *cmdq_net_move_lacks(const cmdq_network *net, const tv_graph_node *n)
+{
+    permutation p;
+    selection s;
+    bool last = net->values[n->inputs[0]].channels_last;
+    switch (n->op) {
+    case TV_OP_GATHER:
+        return cmdq_net_is_host_gather(net, n) || select_rows(net, n, &s) ? NULL : "such selection of elements";
+    case TV_OP_SLICE:
+        return select_rows(net, n, &s) ? NULL : "slice of several axes, or with steps";
+    case TV_OP_TRANSPOSE:
+        return !last && describe_permutation(net, n, &p) ? NULL : "such permutation of the axes";
+    case TV_OP_MATMUL: {
+        const tv_graph_shape *a = cmdq_net_dims(net, n->inputs[0]), *b = cmdq_net_dims(net, n->inputs[1]);
+        uint64_t matrix = (uint64_t)(b->dims[b->rank - 1] * b->dims[b->rank - 2]),
+                 count = tv_graph_elements(net->graph, n->inputs[1]) / matrix;
+        bool batches = a->rank >= b->rank && (count == 1 || a->rank == b->rank);
+        for (uint32_t i = 0; batches && count > 1 && i + 2 < a->rank; i++)
+            batches = a->dims[i] == b->dims[i];
+        return batches && matrix <= net->l.bank_bytes ? NULL : "such product of two values";
+    }
+    default:
+        return "such operator";
+    }
+}
+
+void cmdq_net_emit_move(cmdq_network *net, const tv_graph_node *n)
+{
+    if (net->values[n->output].storage != n->output)
+        return;
+    if (n->op == TV_OP_TRANSPOSE)
+        emit_transpose(net, n);
+    else if (n->op == TV_OP_MATMUL)
+        emit_matmul(net, n);
+    else if (!cmdq_net_is_host_gather(net, n)) /* the host stores the rows that the indices select, like an input */
+        emit_selection(net, n);
+}
