@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executes networks on the host, node by node. The output of a node is freed after its last reader. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "graph/network.h"
 #include "graph/operators.h"
@@ -141,6 +142,30 @@ static tv_status execute(const host_network *h, uint32_t node, const tv_diag_sin
     return compute_row(&row, inputs, sink);
 }
 
+/* False when the values that live at the same time have more bytes than the memory of this computer. */
+static bool fits_memory(const host_network *h)
+{
+    double live = 0, memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    for (uint32_t i = 0; i < h->graph->nodes.count; i++) {
+        const tv_graph_node *n = tv_graph_node_at(h->graph, i);
+        tv_tensor type = tv_graph_tensor_of(h->graph, n->output);
+        live += (double)tv_tensor_bytes(&type);
+        if (live > memory)
+            return false;
+        for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX && !h->keep_values; k++) {
+            uint32_t v = n->inputs[k];
+            bool first = v != TV_NO_VALUE;
+            for (unsigned j = 0; j < k; j++)
+                first = first && n->inputs[j] != v;
+            if (!first || h->last_uses[v] != i || tv_graph_value_at(h->graph, v)->source != TV_VALUE_COMPUTED)
+                continue;
+            type = tv_graph_tensor_of(h->graph, v);
+            live -= (double)tv_tensor_bytes(&type);
+        }
+    }
+    return true;
+}
+
 static tv_status run(void *state, const tv_tensor *const *inputs, const tv_diag_sink *sink)
 {
     host_network *h = state;
@@ -149,6 +174,8 @@ static tv_status run(void *state, const tv_tensor *const *inputs, const tv_diag_
     free_computed(h);
     if (!inputs)
         return TV_OK; /* the host has no timing */
+    if (!fits_memory(h))
+        return tv_fail_memory(sink);
     bind_values(h, inputs);
     for (uint32_t i = 0; i < count && status == TV_OK; i++) {
         status = execute(h, i, sink);

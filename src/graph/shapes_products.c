@@ -104,7 +104,19 @@ static bool pool_axes(tv_rule *r, bool partial)
     return true;
 }
 
-bool tv_rule_pool(tv_rule *r) { return needs_windows(r) && pool_axes(r, r->node->attrs.mode >> 1 & 1); }
+/* Padding is smaller than the window, which bounds the output, too. */
+bool tv_rule_pool(tv_rule *r)
+{
+    const tv_graph_lists *l = r->node->attrs.lists;
+    if (!needs_windows(r))
+        return false;
+    for (uint32_t i = 0; i < r->shape->rank - 2; i++) {
+        int64_t reach = (l->kernel[i] - 1) * l->dilation[i] + 1;
+        if (l->pad_begin[i] >= reach || l->pad_end[i] >= reach)
+            return tv_rule_reject(r, "the padding is not smaller than the window");
+    }
+    return pool_axes(r, r->node->attrs.mode >> 1 & 1);
+}
 
 bool tv_rule_pool_indices(tv_rule *r)
 {

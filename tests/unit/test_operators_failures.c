@@ -60,6 +60,17 @@ static void each_allocation_that_fails_is_reported(void **state)
     fail_each(TV_OP_SOFTMAX, INPUTS(half), NULL);
 }
 
+/* 2^45 bytes. */
+static void networks_larger_than_memory_are_rejected(void **state)
+{
+    (void)state;
+    operator_graph g;
+    operator_graph_init(&g, TV_OP_EXPAND, INPUTS(ZEROS(U8, DIMS(1))),
+                        &(tv_graph_attrs){.shape = {2, {1 << 20, 1 << 25}}});
+    assert_int_equal(run_graph(&g), TV_ERR_MEMORY);
+    operator_graph_fini(&g);
+}
+
 /* ---- Progress ---- */
 
 typedef struct progress_log {
@@ -100,6 +111,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_allocation_that_fails_is_reported),
+        cmocka_unit_test(networks_larger_than_memory_are_rejected),
         cmocka_unit_test(long_nodes_report_their_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

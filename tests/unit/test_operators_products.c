@@ -525,6 +525,11 @@ static void windows_that_do_not_fit_are_rejected(void **state)
     lists.pad_begin[0] = 10;
     expect_rejection(TV_OP_CONV_TRANSPOSE, INPUTS(x, ZEROS(F32, DIMS(4, 1, 3))), &attrs,
                      "the padding removes the whole output");
+    lists.pad_begin[0] = 3;
+    expect_rejection(TV_OP_MAX_POOL, INPUTS(x), &attrs, "the padding is not smaller than the window");
+    lists.pad_begin[0] = 2;
+    lists.pad_end[0] = 3;
+    expect_rejection(TV_OP_LP_POOL, INPUTS(x), &attrs, "the padding is not smaller than the window");
     lists = good;
     lists.kernel[0] = 6;
     expect_rejection(TV_OP_MAX_POOL, INPUTS(x), &attrs, "the window is larger than the input");

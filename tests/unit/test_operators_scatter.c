@@ -119,9 +119,10 @@ static void maxima_of_windows_have_indices_in_the_input(void **state)
     expect(TV_OP_MAX_POOL_INDICES, INPUTS(x), &attrs, TENSOR(I64, DIMS(1, 2, 1, 2), 1, 2, 6, 9), 0);
     expect(TV_OP_MAX_POOL_INDICES, INPUTS(TENSOR(F32, DIMS(1, 1, 2, 3), 1, -INFINITY, NAN, 2, -INFINITY, NAN)),
            &(tv_graph_attrs){.lists = &lists}, TENSOR(I64, DIMS(1, 1, 1, 2), 3, 2), 0);
-    lists = (tv_graph_lists){.kernel = {1}, .stride = {1}, .dilation = {1}, .pad_begin = {1}};
+    /* -1 where a dilated window has padding only. */
+    lists = (tv_graph_lists){.kernel = {2}, .stride = {1}, .dilation = {3}, .pad_begin = {2}, .pad_end = {2}};
     expect(TV_OP_MAX_POOL_INDICES, INPUTS(TENSOR(F32, DIMS(1, 1, 1), 4)), &(tv_graph_attrs){.lists = &lists},
-           TENSOR(I64, DIMS(1, 1, 2), -1, 0), 0);
+           TENSOR(I64, DIMS(1, 1, 2), -1, -1), 0);
 }
 
 static void indices_that_do_not_fit_are_rejected(void **state)
