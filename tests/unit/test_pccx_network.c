@@ -149,7 +149,7 @@ static uint32_t pyramid(maker *m)
 {
     uint32_t x = m->x, kept[6] = {TV_NO_VALUE};
     for (unsigned i = 0; i < 24; i++) {
-        uint32_t channels = 16 << i % 3, from = i ? 16U << (i - 1) % 3 : 16;
+        uint32_t channels = 16U << i % 3, from = i ? 16U << (i - 1) % 3 : 16;
         x = conv(m, x, channels, from, 1, (window){1, 1, 0, 1}, i >= 6 ? kept[i % 6] : TV_NO_VALUE,
                  i % 2 ? TV_ACTIVATION_RELU : NO);
         kept[i % 6] = x;
@@ -365,6 +365,38 @@ static void results_are_those_of_the_host(void **unused)
     assert_true(good);
 }
 
+/* ---- Nodes that the machine cannot execute ---- */
+
+static uint32_t error_function(maker *m) { return op1(m, TV_OP_EXP, op1(m, TV_OP_ERF, m->x)); }
+
+static void keep_message(void *user, const tv_diag *d) { snprintf(user, 200, "%s", d->message); }
+
+static void nodes_without_instructions_are_rejected_by_name_or_left_to_the_host(void **unused)
+{
+    static const network n = {"error function", error_function, ROWS, false};
+    char message[200] = "";
+    const tv_diag_sink sink = {keep_message, message};
+    tv_graph *graph = make_graph(&n);
+    tv_config *config = pccx_config(NULL);
+    const tv_host_op *list;
+    void *state;
+    tv_network_options options = {.config = config, .threads = 1, .mode = TV_MODE_TIMING};
+    (void)unused;
+    assert_int_equal(tv_network_pccx.create(graph, &options, &sink, &state), TV_ERR_INPUT);
+    assert_string_equal(message, "pccx cannot execute v (Erf): it has no such instructions");
+    options.allow_host_ops = true;
+    assert_int_equal(tv_network_pccx.create(graph, &options, &sink, &state), TV_OK);
+    assert_int_equal(tv_network_pccx.run(state, NULL, &sink), TV_OK);
+    unsigned count = tv_network_pccx.host_ops(state, &list), found = 0;
+    for (unsigned i = 0; i < count; i++)
+        if (strcmp(list[i].name, "Erf") == 0 && list[i].count == 1 && list[i].elements == 11 * 24)
+            found++;
+    assert_int_equal(found, 1);
+    tv_network_pccx.destroy(state);
+    tv_config_free(config);
+    tv_graph_free(graph);
+}
+
 /* ---- Cycles ---- */
 
 /* A product of the size of a layer of BERT-base or ResNet-50: of rows, or a convolution of square images. */
@@ -468,6 +500,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_those_of_the_host),
+        cmocka_unit_test(nodes_without_instructions_are_rejected_by_name_or_left_to_the_host),
         cmocka_unit_test(products_of_known_networks_reach_their_share_of_the_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
