@@ -22,7 +22,8 @@ void tv_onnx_read_initializer(tv_onnx_context *c, tv_onnx_name *entry)
     tv_tensor tensor;
     if (entry->value != TV_NO_VALUE || c->status != TV_OK)
         return;
-    if (!tv_onnx_view_tensor(entry->initializer, &tensor))
+    bool absent = c->options->timing && tv_onnx_external_type(entry->initializer, &tensor);
+    if (!absent && !tv_onnx_view_tensor(entry->initializer, &tensor))
         c->status = tv_onnx_read_tensor(entry->initializer, c->file->folder, c->sink, &tensor);
     if (c->status == TV_OK && !tv_onnx_dims_fit(tensor.element, tensor.rank, tensor.dims)) {
         tv_tensor_fini(&tensor);

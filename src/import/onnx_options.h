@@ -24,7 +24,7 @@ typedef struct tv_onnx_options {
     const tv_onnx_constant *constants;
     size_t constant_count;
     uint64_t fold_bytes; /* of what is computed from constants, beside what weights take; 0: 1 GiB */
-    bool timing;         /* inputs that are used as weights become constants without data */
+    bool timing; /* inputs that are used as weights, and weights in other files, become constants without data */
 } tv_onnx_options;
 
 #endif

@@ -193,12 +193,17 @@ static tv_status open_external(const Onnx__TensorProto *p, const char *folder, u
     return TV_OK;
 }
 
+static bool is_external(const Onnx__TensorProto *p)
+{
+    return p->has_data_location && p->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+}
+
 /* Finds `count` elements. The caller closes out->input in any case. */
 static tv_status find_elements(const Onnx__TensorProto *p, const char *folder, tv_element element, uint64_t count,
                                const tv_diag_sink *sink, element_source *out)
 {
     uint64_t bytes = raw_bytes(element, count), listed = is_narrow(element) ? bytes : count;
-    if (p->has_data_location && p->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+    if (is_external(p))
         return open_external(p, folder, bytes, sink, out);
     if (p->has_raw_data ? p->raw_data.len != bytes : list_length(p, element) != listed)
         return reject(p, "its data do not match its dimensions", sink);
@@ -245,10 +250,14 @@ tv_status tv_onnx_read_tensor(const Onnx__TensorProto *proto, const char *folder
     return status;
 }
 
+bool tv_onnx_external_type(const Onnx__TensorProto *proto, tv_tensor *out)
+{
+    return is_external(proto) && read_dims(proto, NULL, out) == TV_OK && tv_is_real_element(out->element);
+}
+
 bool tv_onnx_view_tensor(const Onnx__TensorProto *proto, tv_tensor *out)
 {
-    bool external = proto->has_data_location && proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
-    if (!proto->has_raw_data || external || read_dims(proto, NULL, out) != TV_OK || is_narrow(out->element) ||
+    if (!proto->has_raw_data || is_external(proto) || read_dims(proto, NULL, out) != TV_OK || is_narrow(out->element) ||
         out->element == TV_ELEMENT_BOOL || proto->raw_data.len != tv_tensor_bytes(out))
         return false;
     out->data = proto->raw_data.data;

@@ -17,6 +17,10 @@ tv_status tv_onnx_read_tensor(const Onnx__TensorProto *proto, const char *folder
  * as long as the message. False: they are not, or the message is damaged. */
 bool tv_onnx_view_tensor(const Onnx__TensorProto *proto, tv_tensor *out);
 
+/* The type and extents, without data, of a tensor of real numbers whose data are in another file. False: another one.
+ */
+bool tv_onnx_external_type(const Onnx__TensorProto *proto, tv_tensor *out);
+
 /* Bytes of the elements that the file has for a tensor, or another file should have; 0: damaged. */
 uint64_t tv_onnx_tensor_bytes(const Onnx__TensorProto *proto);
 

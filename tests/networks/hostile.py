@@ -135,11 +135,19 @@ def many_nodes():
     yield "heavy", model(heavy, outputs=("v2000",), tensors=[("w", numpy.zeros((500, 500), numpy.float32))]), None
 
 
-def run(program, made, folder):
+def absent_weights(folder):
+    """A network whose weights are in a file that does not exist."""
+    made = model([node("Gemm", "x,w")], tensors=[("w", numpy.zeros((3, 4), numpy.float32))])
+    onnx.save(made, os.path.join(folder, "e.onnx"), save_as_external_data=True, location="e.bin", size_threshold=0)
+    os.remove(os.path.join(folder, "e.bin"))
+    return onnx.load(os.path.join(folder, "e.onnx"), load_external_data=False)
+
+
+def run(program, made, folder, *options):
     path = os.path.join(folder, "m.onnx")
     with open(path, "wb") as file:
         file.write(made.SerializeToString())
-    done = subprocess.run([program, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=60)
+    done = subprocess.run([program, path, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=60)
     return done.returncode, done.stdout
 
 
@@ -160,6 +168,11 @@ def main():
             passed, failed = passed + good, failed + (not good)
             if not good:
                 print("%s: status %d: %.300s" % (name, status, text))
+        absent = absent_weights(folder)
+        good = "TV-F001" in run(program, absent, folder)[1] and run(program, absent, folder, "--timing")[0] == 0
+        passed, failed = passed + good, failed + (not good)
+        if not good:
+            print("absent weights: %s %s" % (run(program, absent, folder), run(program, absent, folder, "--timing")))
     print("%d passed, %d failed" % (passed, failed))
     sys.exit(failed > 0)
 
