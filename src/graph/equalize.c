@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "graph/quantize.h"
+
 enum { ROUNDS_MAX = 20 };
 
 /* Weights as [rows][inner][taps]: of a convolution output channels, input channels of a group and positions of the
@@ -196,16 +198,34 @@ tv_status tv_graph_equalize(tv_graph *graph, uint32_t *pairs, const tv_diag_sink
 
 /* ---- Bias correction ---- */
 
-/* What rounding the weights adds to the mean of output channel o. */
-static double mean_shift(const weights *w, uint64_t o, const double *means, unsigned bits)
+/* Rounds output channel o to `bits` bits as lowerings do; `packed` has room for it. Returns the scale. */
+static float round_channel(const weights *w, uint64_t o, unsigned bits, float *padded, uint8_t *packed)
 {
-    double limit = (double)(1U << (bits - 1)) - 1, scale = (double)row_absmax(w, o) / limit, shift = 0;
-    uint64_t first = o / (w->rows / w->groups) * w->inner;
-    for (uint64_t c = 0; c < w->inner && scale > 0; c++)
-        for (uint64_t i = 0; i < w->taps; i++) {
-            double value = (double)w->data[(o * w->inner + c) * w->taps + i];
-            shift += (nearbyint(value / scale) * scale - value) * means[first + c];
-        }
+    uint32_t count = (uint32_t)(w->inner * w->taps), even = count + count % 2;
+    float scale;
+    memcpy(padded, w->data + o * count, count * sizeof *padded);
+    padded[even - 1] = even > count ? 0 : padded[even - 1];
+    tv_quantize_row(padded, even, even, bits, packed, &scale);
+    return scale;
+}
+
+static int rounded_weight(const uint8_t *packed, uint64_t i, unsigned bits)
+{
+    int half = packed[i / 2] >> (i % 2 * 4) & 0xF;
+    return bits == 8 ? (int8_t)packed[i] : half < 8 ? half : half - 16;
+}
+
+/* What rounding the weights adds to the mean of output channel o. `scratch` has room for the channel in binary32 and
+ * rounded. */
+static double mean_shift(const weights *w, uint64_t o, const double *means, unsigned bits, float *scratch)
+{
+    uint64_t count = w->inner * w->taps, first = o / (w->rows / w->groups) * w->inner;
+    uint8_t *packed = (uint8_t *)(scratch + count + 1);
+    double scale = (double)round_channel(w, o, bits, scratch, packed), shift = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        double value = (double)w->data[o * count + i];
+        shift += (rounded_weight(packed, i, bits) * scale - value) * means[first + i / w->taps];
+    }
     return shift;
 }
 
@@ -217,13 +237,17 @@ static uint32_t corrected_bias(tv_graph *g, uint32_t node, const double *means, 
     const float *bias = old ? old->tensor->data : NULL;
     int64_t rows = (int64_t)w.rows;
     tv_tensor t;
-    b->status = tv_tensor_init(&t, TV_ELEMENT_F32, 1, &rows, b->sink);
-    if (b->status != TV_OK)
+    float *scratch = malloc((w.inner * w.taps + 1) * 2 * sizeof *scratch);
+    b->status = scratch ? tv_tensor_init(&t, TV_ELEMENT_F32, 1, &rows, b->sink) : tv_fail_memory(b->sink);
+    if (b->status != TV_OK) {
+        free(scratch);
         return TV_NO_VALUE;
+    }
     for (uint64_t o = 0; o < w.rows; o++)
-        ((float *)t.data)[o] = (float)((bias ? (double)bias[o] : 0) - mean_shift(&w, o, means, bits));
+        ((float *)t.data)[o] = (float)((bias ? (double)bias[o] : 0) - mean_shift(&w, o, means, bits, scratch));
     uint32_t value = tv_graph_tensor(b, tv_graph_value_at(g, n->output)->name, &t, false);
     tv_tensor_fini(&t);
+    free(scratch);
     return value;
 }
 

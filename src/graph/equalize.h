@@ -24,10 +24,10 @@ typedef struct tv_bias_list {
     TV_VEC(tv_bias_change) changes;
 } tv_bias_list;
 
-/* Bias correction: weights rounded to `bits` bits per output channel, symmetrically, shift the mean of output channel o
- * by the sum over its weights of (rounded - w) * mean of the input channel. Adds a constant with the shift subtracted
- * for each Conv and Linear with `means[node]` (calibrate.h); the nodes keep their biases until tv_bias_list_apply.
- * TV_ERR_MEMORY. The caller releases the list with tv_bias_list_fini in any case. */
+/* Bias correction: weights rounded to `bits` bits (4 or 8) per output channel by tv_quantize_row shift the mean of
+ * output channel o by the sum over its weights of (rounded - w) * mean of the input channel. Adds a constant with the
+ * shift subtracted for each Conv and Linear with `means[node]` (calibrate.h); the nodes keep their biases until
+ * tv_bias_list_apply. TV_ERR_MEMORY. The caller releases the list with tv_bias_list_fini in any case. */
 tv_status tv_graph_correct_biases(tv_graph *graph, double *const *means, unsigned bits, const tv_diag_sink *sink,
                                   tv_bias_list *out);
 
