@@ -159,6 +159,16 @@ uint64_t cmdq_net_run_length(const cmdq_network *net, uint32_t value, uint64_t f
 tv_status cmdq_net_upload(cmdq_network *net, const tv_network_options *options);
 void cmdq_net_emit_product(cmdq_network *net, const tv_graph_node *n); /* Conv, Linear */
 
+/* Loads rows of weights, and after them their scales and their bias to `params`. */
+void cmdq_net_load_weights(cmdq_network *net, const cmdq_net_weights *w, uint64_t row, uint64_t rows, uint32_t weights,
+                           uint32_t params);
+
+/* ---- network_transposed.c ---- */
+
+/* What the machine lacks for a ConvTranspose, or NULL. */
+const char *cmdq_net_transposed_lacks(const cmdq_network *net, const tv_graph_node *n);
+void cmdq_net_emit_transposed(cmdq_network *net, const tv_graph_node *n);
+
 /* Loads the first weights of the next products, as far as there is space. */
 void cmdq_net_prefetch(cmdq_network *net, uint32_t node);
 

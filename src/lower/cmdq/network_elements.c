@@ -561,6 +561,8 @@ const char *cmdq_net_lacks(const cmdq_network *net, const tv_graph_node *n)
         return "values of this element type";
     if (n->op == TV_OP_CONV || is_pool(n->op))
         return image_lacks(net, n);
+    if (n->op == TV_OP_CONV_TRANSPOSE)
+        return cmdq_net_transposed_lacks(net, n);
     if (n->op == TV_OP_LINEAR)
         return n->inputs[3] != TV_NO_VALUE && n->attrs.activation ? "residual after an activation" : NULL;
     if (is_unary(n->op) || is_by_rows(n->op))
@@ -587,6 +589,8 @@ void cmdq_net_emit_node(cmdq_network *net, const tv_graph_node *n)
 {
     if (is_pool(n->op))
         emit_pool(net, n);
+    else if (n->op == TV_OP_CONV_TRANSPOSE)
+        cmdq_net_emit_transposed(net, n);
     else if (is_unary(n->op))
         emit_unary(net, n);
     else if (is_binary(n->op))

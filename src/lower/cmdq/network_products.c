@@ -12,9 +12,18 @@
 
 static bool is_product(const tv_graph_node *n) { return n->op == TV_OP_CONV || n->op == TV_OP_LINEAR; }
 
-/* Row `row` of W as the machine has it: of convolutions [kernel][channels] instead of [channels][kernel]. */
+static bool has_weights(const tv_graph_node *n) { return is_product(n) || n->op == TV_OP_CONV_TRANSPOSE; }
+
+/* Row `row` of W as the machine has it: of convolutions [kernel][channels] instead of [channels][kernel]. Rows of
+ * transposed convolutions are [kernel][output channels]. */
 static void reorder_row(const tv_graph_node *n, const tv_tensor *w, uint64_t row, uint64_t columns, float *out)
 {
+    if (n->op == TV_OP_CONV_TRANSPOSE) {
+        uint64_t channels = (uint64_t)w->dims[1], taps = (uint64_t)(w->dims[2] * w->dims[3]);
+        for (uint64_t c = 0; c < columns; c++)
+            out[c] = ((const float *)w->data)[(c * channels + row % channels) * taps + row / channels];
+        return;
+    }
     const float *from = (const float *)w->data + row * columns;
     uint64_t channels = n->op == TV_OP_CONV ? (uint64_t)w->dims[1] : columns, kernel = columns / channels;
     for (uint64_t c = 0; c < channels; c++)
@@ -38,9 +47,12 @@ static tv_status write_weights(cmdq_network *net, const tv_graph_node *n, const 
     }
     free(row);
     free(packed);
-    if (status == TV_OK && w->bias)
-        status = tv_machine_write(net->l.machine, "dram", w->bias,
-                                  tv_graph_value_at(net->graph, n->inputs[2])->tensor->data, w->rows * 4, net->sink);
+    if (w->bias) {
+        const tv_tensor *bias = tv_graph_value_at(net->graph, n->inputs[2])->tensor;
+        uint64_t bytes = tv_tensor_bytes(bias); /* a transposed convolution has it for each element of the kernel */
+        for (uint64_t at = 0; at < w->rows * 4 && status == TV_OK; at += bytes)
+            status = tv_machine_write(net->l.machine, "dram", w->bias + at, bias->data, bytes, net->sink);
+    }
     return status;
 }
 
@@ -50,11 +62,12 @@ tv_status cmdq_net_upload(cmdq_network *net, const tv_network_options *options)
     for (size_t i = 0; i < net->graph->nodes.count; i++) {
         const tv_graph_node *n = &net->graph->nodes.data[i];
         cmdq_net_weights *w = &net->weights[i];
-        if (!is_product(n))
+        if (!has_weights(n))
             continue;
         const tv_tensor *t = tv_graph_value_at(net->graph, n->inputs[1])->tensor;
-        w->rows = (uint64_t)t->dims[0];
-        w->columns = tv_tensor_count(t) / w->rows;
+        bool transposed = n->op == TV_OP_CONV_TRANSPOSE;
+        w->columns = transposed ? (uint64_t)t->dims[0] : tv_tensor_count(t) / (uint64_t)t->dims[0];
+        w->rows = tv_tensor_count(t) / w->columns;
         w->bits = w->columns % 2 ? 8 : bits; /* rows are whole bytes */
         w->row_bytes = w->columns * w->bits / 8;
         w->data = cmdq_net_allocate_dram(net, w->rows * w->row_bytes);
@@ -176,8 +189,8 @@ static product describe(const cmdq_network *net, const tv_graph_node *n)
 
 /* ---- Entries ---- */
 
-static void load_weights(cmdq_network *net, const cmdq_net_weights *w, uint64_t row, uint64_t rows, uint32_t weights,
-                         uint32_t params)
+void cmdq_net_load_weights(cmdq_network *net, const cmdq_net_weights *w, uint64_t row, uint64_t rows, uint32_t weights,
+                           uint32_t params)
 {
     cmdq_lower_operand to = cmdq_lower_f32(params);
     cmdq_lower_load(&net->l, (cmdq_lower_operand){weights, 0, w->bits, 1}, "weight", w->data + row * w->row_bytes, 1,
@@ -210,7 +223,7 @@ static bool prefetch_product(cmdq_network *net, uint32_t node, uint64_t reserve)
         cmdq_net_release(net, weights);
         return false;
     }
-    load_weights(net, p.w, 0, tv_min_u64(p.block, p.out_c), weights, params);
+    cmdq_net_load_weights(net, p.w, 0, tv_min_u64(p.block, p.out_c), weights, params);
     if (!TV_VEC_PUSH(&net->prefetched, ((cmdq_net_prefetched){node, weights, params})))
         net->status = TV_ERR_MEMORY;
     return true;
@@ -450,8 +463,8 @@ static uint64_t emit_block(cmdq_network *net, const product *p, slots *s, uint64
 static void load_block(cmdq_network *net, const product *p, const slots *s, uint64_t block)
 {
     uint64_t row = block * p->block;
-    load_weights(net, p->w, row, tv_min_u64(p->block, p->out_c - row), s->weights[block % CMDQ_NET_SLOTS],
-                 s->params[block % CMDQ_NET_SLOTS]);
+    cmdq_net_load_weights(net, p->w, row, tv_min_u64(p->block, p->out_c - row), s->weights[block % CMDQ_NET_SLOTS],
+                          s->params[block % CMDQ_NET_SLOTS]);
 }
 
 /* Makes the output resident if that leaves space for the slots of the other operands; in the memory of the residual if

@@ -86,6 +86,18 @@ static void choose_scale(const cmdq_network *net, uint32_t value)
     v->scale = v->qbits == 8 && range > 0 && isfinite(range) ? range / 127 : 1;
 }
 
+/* Inputs of a Concat have the scale of its output, so that they are stored as they are. */
+static void unify_scales(const cmdq_network *net)
+{
+    for (size_t i = net->graph->nodes.count; i-- > 0;) {
+        const tv_graph_node *n = &net->graph->nodes.data[i];
+        const cmdq_net_value *out = &net->values[n->output];
+        for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX && n->op == TV_OP_CONCAT; k++)
+            if (n->inputs[k] != TV_NO_VALUE && net->values[n->inputs[k]].qbits == out->qbits)
+                net->values[n->inputs[k]].scale = out->scale;
+    }
+}
+
 /* A Reshape of a value in row-major order, or whose order is the same either way, has its storage. */
 static bool has_same_storage(const cmdq_network *net, const tv_graph_node *n)
 {
@@ -118,6 +130,7 @@ tv_status cmdq_net_choose_formats(cmdq_network *net)
         set_rows(net, v);
         choose_scale(net, v);
     }
+    unify_scales(net);
     for (size_t i = 0; i < g->nodes.count; i++) {
         const tv_graph_node *n = &g->nodes.data[i];
         cmdq_net_value *out = &net->values[n->output];
