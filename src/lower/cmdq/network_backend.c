@@ -208,6 +208,9 @@ static tv_status search_plan(cmdq_network *net, const tv_network_options *option
         {8, UINT64_C(1) << 20, 65536},
         {3, UINT64_C(1) << 19, 98304},
         {8, UINT64_C(1) << 19, 65536},
+        {2, UINT64_C(1) << 19, 131072},
+        {2, UINT64_C(1) << 19, 196608},
+        {2, UINT64_C(1) << 19, 262144},
         {1, 0, 32768},
     };
     uint64_t best = UINT64_MAX;
@@ -221,6 +224,7 @@ static tv_status search_plan(cmdq_network *net, const tv_network_options *option
             status = time_queue(net, options->config, &cycles);
         if (status != TV_OK && status != TV_ERR_INPUT)
             return status == TV_ERR_MEMORY ? tv_fail_memory(net->sink) : status;
+        fprintf(stderr, "cand %zu status %d node %u cycles %lu\n", i, status, net->node, status == TV_OK ? cycles : 0);
         if (status == TV_OK && cycles < best) {
             best = cycles;
             chosen = i;

@@ -528,6 +528,7 @@ static bool drop_prefetched(cmdq_network *net)
 
 void cmdq_net_emit_product(cmdq_network *net, const tv_graph_node *n)
 {
+    enum { STREAMED_MIN = 8192 };
     product p = describe(net, n);
     slots s;
     uint64_t tiles = 0;
@@ -537,8 +538,9 @@ void cmdq_net_emit_product(cmdq_network *net, const tv_graph_node *n)
     }
     if (p.block_count > 1 && n->inputs[3] != TV_NO_VALUE)
         cmdq_net_store(net, n->inputs[3]);
+    uint64_t streamed_bytes = net->options.streamed_bytes;
     plan_product(net, &p, &s);
-    if (net->status == TV_ERR_INPUT) { /* the inputs take too much space */
+    while (net->status == TV_ERR_INPUT && net->options.streamed_bytes > STREAMED_MIN) { /* with less in SPM */
         release_slots(net, &s);
         drop_prefetched(net);
         cmdq_net_evict(net, n->inputs[0]);
@@ -546,7 +548,9 @@ void cmdq_net_emit_product(cmdq_network *net, const tv_graph_node *n)
             cmdq_net_evict(net, n->inputs[3]);
         net->status = TV_OK;
         plan_product(net, &p, &s);
+        net->options.streamed_bytes /= 2;
     }
+    net->options.streamed_bytes = streamed_bytes;
     memset(net->work, 0, sizeof net->work);
     bool prefetched = drop_prefetched(net);
     for (uint64_t b = 0; b < p.block_count && net->status == TV_OK; b++) {
