@@ -34,7 +34,7 @@ static size_t parse_term(tv_onnx_node *n, tv_sv text, size_t at, uint32_t dots, 
             tv_onnx_reject(n, TV_ONNX_INVALID, "the equation is not valid");
             return text.len;
         }
-        for (uint32_t i = 0; i < count; i++)
+        for (uint32_t i = 0; i < count && t->rank < TV_GRAPH_RANK_MAX; i++)
             t->labels[t->rank++] = ellipsis ? (uint8_t)(ELLIPSIS + count - 1 - i) : (uint8_t)c;
         at += ellipsis ? 2 : 0;
     }
