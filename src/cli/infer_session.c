@@ -12,12 +12,30 @@ static int show_progress(void *user, const char *what, uint64_t done, uint64_t t
     return 0;
 }
 
-/* With several targets, errors are kept as the reason why a target cannot execute the network. */
+/* With several targets, the first error is kept as the reason why a target cannot execute the network. */
+typedef struct reason_sink {
+    cli *c;
+    char **reason, code[16];
+} reason_sink;
+
 static void keep_reason(void *user, const tv_diag *diag)
 {
-    char **reason = user;
-    if (diag->severity == TV_ERROR && !*reason)
-        *reason = strdup(diag->message);
+    reason_sink *s = user;
+    if (diag->severity != TV_ERROR) {
+        s->c->sink.emit(s->c->sink.user, diag);
+    } else if (!*s->reason) {
+        *s->reason = strdup(diag->message);
+        snprintf(s->code, sizeof s->code, "%s", diag->code);
+    }
+}
+
+/* Reports what is no property of the target after all. */
+static void report_reason(const reason_sink *s, tv_status status)
+{
+    if (status == TV_ERR_MEMORY || !*s->reason)
+        cli_fail_memory(s->c);
+    else
+        cli_error(s->c, s->code, NULL, "%s", *s->reason);
 }
 
 /* The files that are emitted stay open until they are put in place. */
@@ -72,7 +90,8 @@ tv_status infer_run_target(infer_job *j, const char *target, bool several)
     infer_outcome *o = &j->list[j->count++];
     bool is_compiled = tv_network_compiled_target(j->network) != NULL;
     *o = (infer_outcome){.target = target, .summary.size = sizeof o->summary};
-    tv_diag_sink sink = several ? (tv_diag_sink){keep_reason, &o->reason} : j->c->sink;
+    reason_sink keeper = {.c = j->c, .reason = &o->reason};
+    tv_diag_sink sink = several ? (tv_diag_sink){keep_reason, &keeper} : j->c->sink;
     tv_network_session_options own = j->options;
     tv_status status = TV_OK;
     allow_many_files();
@@ -90,8 +109,12 @@ tv_status infer_run_target(infer_job *j, const char *target, bool several)
     cli_progress_end(&j->progress);
     if (status == TV_OK)
         find_bound(o);
-    if (status == TV_OK || !several || !o->reason || (status != TV_ERR_INPUT && status != TV_FAULT))
+    if (status == TV_OK || !several)
         return status;
+    if (!o->reason || (status != TV_ERR_INPUT && status != TV_FAULT)) {
+        report_reason(&keeper, status);
+        return status;
+    }
     tv_network_session_free(o->session);
     o->session = NULL;
     return TV_OK;

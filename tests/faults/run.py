@@ -75,6 +75,11 @@ def frame_session(program, parameters, memory):
     return "".join("Content-Length: %d\r\n\r\n%s" % (len(m), m) for m in messages)
 
 
+# An ONNX file: y = Relu(x) of four numbers.
+RELU = (b"\x08\x07\x12\x00:3\n\x0c\n\x01x\x12\x01y\"\x04Relu\x12\x01gZ\x0f\n\x01x\x12\n\n\x08\x08\x01\x12\x04\n\x02\x08\x04"
+        b"b\x0f\n\x01y\x12\n\n\x08\x08\x01\x12\x04\n\x02\x08\x04B\x04\n\x00\x10\r")
+
+
 class SmallModel(random_model.Model):
     """A model with the operators of a larger one; a run takes milliseconds."""
 
@@ -118,6 +123,10 @@ class Faults(Suite):
         self.write("inputs/pccx.dap", frame_session("pccx/softmax.s", {"host.bytes": "64Ki"}, "l2 0"))
         self.write("inputs/cmdq.dap", frame_session("cmdq/kv.json", {"dram.bytes": "128Ki"}, "dram 0"))
         write_model(self.path("inputs/model.gguf"))
+        with open(self.path("inputs/relu.onnx"), "wb") as file:
+            file.write(RELU)
+        subprocess.run([self.trivet, "compile", "relu.onnx", "-t", "cmdq", "-o", "net", "-q"], cwd=self.path("inputs"), check=True)
+        subprocess.run([self.trivet, "infer", "relu.onnx", "-q", "--output", "y=y.npy"], cwd=self.path("inputs"), check=True)
         self.write("inputs/m.ini", "[profile]\ntarget = pccx\n[l2]\nwords = 8192\n")
         self.write("inputs/wrong.ini", "[profile]\ntarget = pccx\n[l2]\nword = 8192\n")
 
