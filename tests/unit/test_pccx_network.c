@@ -356,7 +356,7 @@ static void results_are_those_of_the_host(void **unused)
     bool good = true;
     (void)unused;
     for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) {
-        double eight = compare(&networks[i], 8, NULL, NULL), four = compare(&networks[i], 4, "20000", NULL);
+        double eight = compare(&networks[i], 8, NULL, NULL), four = compare(&networks[i], 4, "24000", NULL);
         if (!(eight >= 0.999) || !(four >= 0.98)) {
             print_message("%s: similarity %.6f with 8 bits, %.6f with 4\n", networks[i].name, eight, four);
             good = false;

@@ -76,7 +76,7 @@ static tv_status set_up(pccx_network *w, const tv_config *config, const tv_diag_
     w->scalars_at = l->plan.work + PCCX_LOWER_WORK_BUFFERS * (1 + PCCX_NET_PIECE / PCCX_LOWER_LANES);
     w->zeros = w->scalars_at + PCCX_NET_SCALARS_MAX;
     w->temporary = w->zeros + PCCX_NET_ZEROS / PCCX_LOWER_LANES;
-    w->base = w->temporary + 2 * PCCX_NET_PIECE / PCCX_LOWER_LANES;
+    w->base = w->temporary + PCCX_NET_TEMPORARIES * PCCX_NET_PIECE / PCCX_LOWER_LANES;
     uint64_t words = pccx_lower_space_size(l->machine, "l2");
     w->l2_words = words > PCCX_TAG_FIFO ? PCCX_TAG_FIFO : (uint32_t)words;
     if (w->k_max < PCCX_LOWER_BEAT_WEIGHTS || w->l2_words < 2 * w->base)

@@ -30,7 +30,7 @@ static void emit_relu(pccx_network *w, uint32_t x, uint32_t length, bool scaled)
 /* x += sign * relu(a x - a b), a piece. */
 static void add_ramp(pccx_network *w, uint32_t out, uint32_t in, float a, float b, float sign, uint32_t length)
 {
-    uint32_t t = w->temporary;
+    uint32_t t = pccx_net_temporary(w);
     add_scaled(w, t, in, a, length, false);
     if (b != 0)
         add_number(w, t, -a * b, length, true);
@@ -41,7 +41,7 @@ static void add_ramp(pccx_network *w, uint32_t out, uint32_t in, float a, float 
 /* x -= relu(x - high), a piece. */
 static void cut_above(pccx_network *w, uint32_t x, float high, uint32_t length, bool scaled)
 {
-    uint32_t t = w->temporary;
+    uint32_t t = pccx_net_temporary(w);
     pccx_net_move(w, t, x, pccx_lower_l2_size(length));
     add_number(w, t, -high, length, true);
     emit_relu(w, t, length, scaled);
@@ -52,7 +52,7 @@ static void cut_above(pccx_network *w, uint32_t x, float high, uint32_t length, 
 static void emit_clip(pccx_network *w, uint32_t out, uint32_t in, float low, float high, uint32_t length, bool scaled)
 {
     float factor = scaled ? 0x1p64F : 1;
-    uint32_t y = w->temporary + PCCX_NET_PIECE / PCCX_LOWER_LANES;
+    uint32_t y = pccx_net_temporary(w);
     pccx_net_move(w, y, in, pccx_lower_l2_size(length));
     if (low > -3e38F) {
         if (low != 0)
@@ -69,7 +69,7 @@ static void emit_clip(pccx_network *w, uint32_t out, uint32_t in, float low, flo
 /* alpha x + (1 - alpha) relu(x); |x| with alpha -1 */
 static void emit_leaky(pccx_network *w, uint32_t out, uint32_t in, float alpha, uint32_t length)
 {
-    uint32_t y = w->temporary + PCCX_NET_PIECE / PCCX_LOWER_LANES;
+    uint32_t y = pccx_net_temporary(w);
     add_scaled(w, y, in, alpha, length, false);
     add_ramp(w, y, in, 1, 0, 1 - alpha, length);
     pccx_net_move(w, out, y, pccx_lower_l2_size(length));
@@ -78,7 +78,7 @@ static void emit_leaky(pccx_network *w, uint32_t out, uint32_t in, float alpha, 
 /* min(max(alpha x + beta, 0), 1) */
 static void emit_hard_sigmoid(pccx_network *w, uint32_t out, uint32_t in, float alpha, float beta, uint32_t length)
 {
-    uint32_t y = w->temporary + PCCX_NET_PIECE / PCCX_LOWER_LANES;
+    uint32_t y = pccx_net_temporary(w);
     add_number(w, y, 0, length, false);
     add_ramp(w, y, in, alpha, -beta / alpha, 1, length);
     add_ramp(w, y, in, alpha, (1 - beta) / alpha, -1, length);
@@ -107,15 +107,16 @@ void pccx_net_max(pccx_network *w, uint32_t x, uint32_t y, uint32_t words, bool 
 {
     const uint32_t piece = PCCX_NET_PIECE / PCCX_LOWER_LANES;
     for (uint32_t i = 0; i < words; i += piece) {
-        uint32_t count = words - i < piece ? words - i : piece, length = count * PCCX_LOWER_LANES;
-        pccx_net_move(w, w->temporary, smaller ? x + i : y + i, count);
-        add_scaled(w, w->temporary, smaller ? y + i : x + i, -1, length, true);
+        uint32_t count = words - i < piece ? words - i : piece, length = count * PCCX_LOWER_LANES,
+                 t = pccx_net_temporary(w);
+        pccx_net_move(w, t, smaller ? x + i : y + i, count);
+        add_scaled(w, t, smaller ? y + i : x + i, -1, length, true);
         if (scaled && !smaller) { /* the SFU adds to the destination */
-            pccx_lower_cvo_row(&w->l, PCCX_CVO_GELU, x + i, w->temporary, length, PCCX_LOWER_ACCM);
+            pccx_lower_cvo_row(&w->l, PCCX_CVO_GELU, x + i, t, length, PCCX_LOWER_ACCM);
             continue;
         }
-        emit_relu(w, w->temporary, length, scaled);
-        add_scaled(w, x + i, w->temporary, smaller ? -1 : 1, length, true);
+        emit_relu(w, t, length, scaled);
+        add_scaled(w, x + i, t, smaller ? -1 : 1, length, true);
     }
 }
 

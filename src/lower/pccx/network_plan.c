@@ -5,7 +5,7 @@
 #include "graph/passes.h"
 #include "lower/pccx/network_state.h"
 
-enum { COLUMNS_MAX = 4096, EXACT_INDICES = 1 << 24 };
+enum { COLUMNS_MAX = 4096, NORM_MAX = 3584, EXACT_INDICES = 1 << 24 };
 
 /* ---- Layouts ---- */
 
@@ -274,6 +274,8 @@ static const char *find_row_problem(pccx_network *w, const tv_graph_node *n)
         return "instructions along the width of images";
     if (n->op == TV_OP_NORM && n->attrs.groups != 1)
         return "norms of groups";
+    if (tv_graph_op_infos[n->op].class == TV_CLASS_NORM && n->op != TV_OP_SOFTMAX && in->columns > NORM_MAX)
+        return "norms of more than 3584 elements";
     return n->op != TV_OP_REDUCE_SUM && n->op != TV_OP_REDUCE_MEAN && in->columns > COLUMNS_MAX
                ? "instructions for rows of more than 4096 elements"
                : NULL;

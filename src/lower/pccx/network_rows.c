@@ -2,6 +2,9 @@
 /* Lowers operators along the rows of networks: softmax, norms, reductions. The SFU processes row by row. */
 #include "lower/pccx/network_state.h"
 
+/* Words after the squares of a row: their sum; its root, then the row. */
+enum { SUM = PCCX_LOWER_BLOCK / PCCX_LOWER_LANES, ROOT };
+
 /* Rows that a tile holds with `buffers` of them in scratch space. */
 static uint32_t rows_of_tile(const pccx_network *w, uint32_t node, uint32_t rows, uint64_t words)
 {
@@ -48,34 +51,66 @@ tv_status pccx_net_softmax(pccx_network *w, uint32_t node, const tv_diag_sink *s
 
 /* ---- Norms ---- */
 
-/* to = x - mean of a row */
-static void center_row(pccx_network *w, const pccx_net_value *v, uint32_t to, uint32_t x)
+/* The work on a row has two stages; that of the next row begins before the second one, so that engines overlap. */
+
+/* Returns the address of the sum of a row, times -1 / its length. */
+static uint32_t begin_center(pccx_network *w, const pccx_net_value *v, uint32_t x)
 {
-    uint32_t sum = w->temporary, minus = pccx_net_scalar(w, -1 / (float)v->columns);
+    uint32_t sum = pccx_net_temporary(w), minus = pccx_net_scalar(w, -1 / (float)v->columns);
     pccx_lower_cvo(&w->l, PCCX_CVO_REDUCE_SUM, sum, x, v->columns, 0);
     pccx_lower_scale(&w->l, sum, sum, minus, 1, 0);
+    return sum;
+}
+
+/* to = x - mean */
+static void end_center(pccx_network *w, const pccx_net_value *v, uint32_t to, uint32_t x, uint32_t sum)
+{
     pccx_net_move(w, to, x, v->words);
     pccx_lower_scale(&w->l, to, w->l.plan.ones, sum, v->columns, PCCX_LOWER_ACCM);
 }
 
-/* to = x / sqrt(mean of squares + epsilon), where the row is at `vector` in host memory, too. */
-static void normalize_row(pccx_network *w, uint32_t node, const pccx_net_value *v, uint32_t to, uint32_t x,
-                          uint64_t vector)
+/* Squares of a row, which is at `vector` in host memory, too, in blocks; then the length times epsilon. Returns their
+ * address. */
+static uint32_t begin_normalize(pccx_network *w, uint32_t node, const pccx_net_value *v, uint32_t x, uint64_t vector)
 {
-    const tv_graph_node *n = pccx_net_graph_node(w, node);
-    uint32_t padded = v->words * PCCX_LOWER_LANES, squares = w->temporary, root = squares + PCCX_LOWER_BLOCK,
-             sum = squares + PCCX_LOWER_BLOCK - 1;
-    pccx_net_move(w, sum, pccx_net_scalar(w, (float)v->columns * n->attrs.epsilon), 1);
-    pccx_lower_multiply(&w->l, squares, x, vector, w->l.map.identity, padded, true, false);
+    uint32_t squares = pccx_net_temporary(w);
+    float epsilon = pccx_net_graph_node(w, node)->attrs.epsilon;
+    pccx_net_move(w, squares + SUM, pccx_net_scalar(w, (float)v->columns * epsilon), 1);
+    pccx_lower_multiply(&w->l, squares, x, vector, w->l.map.identity, v->words * PCCX_LOWER_LANES, true, false);
+    return squares;
+}
+
+/* to = x / sqrt(mean of squares + epsilon) * gains, which include the root of the length */
+static void end_normalize(pccx_network *w, uint32_t node, const pccx_net_value *v, uint32_t to, uint32_t x,
+                          uint32_t squares)
+{
+    uint32_t padded = v->words * PCCX_LOWER_LANES, root = squares + ROOT, sum = squares + SUM;
     pccx_lower_cvo(&w->l, PCCX_CVO_REDUCE_SUM, sum, squares, padded < PCCX_LOWER_BLOCK ? padded : PCCX_LOWER_BLOCK,
                    PCCX_LOWER_ACCM);
     pccx_lower_cvo(&w->l, PCCX_CVO_SQRT, root, sum, 1, 0);
     pccx_net_move(w, root + 1, x, v->words);
-    pccx_lower_cvo(&w->l, PCCX_CVO_SCALE, to, root, v->columns, PCCX_LOWER_RECIP_SCALE);
-    for (uint32_t i = 0; i < padded; i += PCCX_NET_PIECE) /* gains times the root of the length */
-        pccx_lower_multiply_precisely(&w->l, to + i / PCCX_LOWER_LANES, to + i / PCCX_LOWER_LANES,
-                                      w->nodes[node].operands[1] + 2 * (uint64_t)i,
-                                      padded - i < PCCX_NET_PIECE ? padded - i : PCCX_NET_PIECE);
+    pccx_lower_cvo(&w->l, PCCX_CVO_SCALE, root + 1, root, v->columns, PCCX_LOWER_RECIP_SCALE);
+    pccx_lower_multiply(&w->l, to, root + 1, w->nodes[node].operands[1], w->l.map.identity, padded, false, false);
+}
+
+/* Both stages of the rows of a tile. */
+static void center_rows(pccx_network *w, const pccx_net_value *v, uint32_t out, uint32_t in, uint32_t rows)
+{
+    for (uint32_t i = 0, sum = 0, next; i <= rows; i++, sum = next) {
+        next = i < rows ? begin_center(w, v, in + i * v->words) : 0;
+        if (i > 0)
+            end_center(w, v, out + (i - 1) * v->words, in + (i - 1) * v->words, sum);
+    }
+}
+static void normalize_rows(pccx_network *w, uint32_t node, const pccx_net_value *v, uint32_t out, uint32_t in,
+                           uint32_t rows, uint64_t vectors)
+{
+    for (uint32_t i = 0, squares = 0, next; i <= rows; i++, squares = next) {
+        uint64_t vector = vectors + (uint64_t)i * v->words * PCCX_LOWER_WORD_BYTES;
+        next = i < rows ? begin_normalize(w, node, v, in + i * v->words, vector) : 0;
+        if (i > 0)
+            end_normalize(w, node, v, out + (i - 1) * v->words, in + (i - 1) * v->words, squares);
+    }
 }
 
 tv_status pccx_net_norm(pccx_network *w, uint32_t node, const tv_diag_sink *sink)
@@ -89,8 +124,7 @@ tv_status pccx_net_norm(pccx_network *w, uint32_t node, const tv_diag_sink *sink
         uint32_t rows = v->rows - r < count ? v->rows - r : count;
         pccx_net_begin_tile(w, node, tile++, 2);
         uint32_t in = pccx_net_fetch(w, x, r, rows), out = pccx_net_locate(w, n->output, r, rows);
-        for (uint32_t i = 0; i < rows; i++)
-            center_row(w, v, out + i * v->words, in + i * v->words);
+        center_rows(w, v, out, in, rows);
         pccx_net_put(w, n->output, r, rows, out);
         vectors = v->home;
         x = r + rows == v->rows ? n->output : x;
@@ -103,9 +137,7 @@ tv_status pccx_net_norm(pccx_network *w, uint32_t node, const tv_diag_sink *sink
         uint32_t rows = v->rows - r < count ? v->rows - r : count;
         pccx_net_begin_tile(w, node, tile++, 2);
         uint32_t in = pccx_net_fetch(w, x, r, rows), out = pccx_net_locate(w, n->output, r, rows);
-        for (uint32_t i = 0; i < rows; i++)
-            normalize_row(w, node, v, out + i * v->words, in + i * v->words,
-                          vectors + (uint64_t)(r + i) * v->words * PCCX_LOWER_WORD_BYTES);
+        normalize_rows(w, node, v, out, in, rows, vectors + (uint64_t)r * v->words * PCCX_LOWER_WORD_BYTES);
         if (w->nodes[node].bias)
             pccx_net_add_row(w, out, w->nodes[node].bias, rows, v->columns, false, true);
         pccx_net_put(w, n->output, r, rows, out);

@@ -10,7 +10,7 @@
 
 #include "lower/pccx/network_state.h"
 
-enum { WINDOW = 1024, STREAMS_MAX = 4096, QUEUES = 5, NONE = -1 };
+enum { WINDOW = 8192, STREAMS_MAX = 16384, QUEUES = 5, NONE = -1 };
 
 /* ACP executes the copies of both queues. */
 typedef enum queue { ACP, GEMM, GEMV, SFU, ACP_OUT } queue;
@@ -26,12 +26,14 @@ typedef struct entry {
     uint32_t streams, stream_count;
     int after[QUEUES]; /* the last earlier entry of each queue that conflicts; NONE: none */
     queue queue;
+    int previous; /* of the same queue; NONE: none */
     uint64_t cycles;
 } entry;
 
 struct pccx_net_schedule {
     entry entries[WINDOW];
     pccx_lower_op streams[STREAMS_MAX];
+    int last[QUEUES];                           /* entry of each queue; NONE: none */
     uint32_t count, stream_count, stream_first; /* the first one of the next product */
     uint64_t ends[WINDOW], free_at[QUEUES], now;
 };
@@ -125,16 +127,21 @@ static bool conflicts(const entry *a, const entry *b)
 
 static void find_conflicts(struct pccx_net_schedule *s, entry *e)
 {
-    unsigned left = QUEUES - 1;
-    for (unsigned k = 0; k < QUEUES; k++)
-        e->after[k] = NONE;
-    for (int i = (int)s->count - 1; i >= 0 && left; i--) {
-        const entry *other = &s->entries[i];
-        if (other->queue != e->queue && e->after[other->queue] == NONE && conflicts(e, other)) {
-            e->after[other->queue] = i;
-            left--;
-        }
+    for (unsigned k = 0; k < QUEUES; k++) {
+        int i = k == e->queue ? NONE : s->last[k];
+        while (i != NONE && !conflicts(e, &s->entries[i]))
+            i = s->entries[i].previous;
+        e->after[k] = i;
     }
+    e->previous = s->last[e->queue];
+    s->last[e->queue] = (int)s->count;
+}
+
+static void clear(struct pccx_net_schedule *s)
+{
+    s->count = s->stream_count = s->stream_first = 0;
+    for (unsigned k = 0; k < QUEUES; k++)
+        s->last[k] = NONE;
 }
 
 /* ---- Ordering ---- */
@@ -215,7 +222,7 @@ void pccx_net_flush(pccx_network *w)
         s->now = start + 1;
         heads[e->queue] = next_of(s, e->queue, best + 1);
     }
-    s->count = s->stream_count = s->stream_first = 0;
+    clear(s);
     w->l.record = record;
 }
 
@@ -253,12 +260,14 @@ tv_status pccx_net_run(pccx_network *w, const tv_diag_sink *sink)
 void pccx_net_clear(pccx_network *w)
 {
     tv_builder_clear(&w->l.program);
-    w->schedule->count = w->schedule->stream_count = w->schedule->stream_first = 0;
+    clear(w->schedule);
 }
 
 bool pccx_net_schedule_new(pccx_network *w)
 {
     w->schedule = calloc(1, sizeof *w->schedule);
+    if (w->schedule)
+        clear(w->schedule);
     w->l.record = pccx_net_record;
     return w->schedule != NULL;
 }

@@ -15,6 +15,7 @@
 enum {
     PCCX_NET_ONES = 16384,      /* elements of the ones in L2 */
     PCCX_NET_PIECE = 4096,      /* elements of a work buffer */
+    PCCX_NET_TEMPORARIES = 4,   /* pieces for intermediate results */
     PCCX_NET_SCALARS_MAX = 512, /* constant words besides the common ones */
     PCCX_NET_PLAN_MAX = 160,    /* characters of an explanation */
     PCCX_NET_ZEROS = 4096,      /* elements of the zeros in L2 */
@@ -75,9 +76,10 @@ typedef struct pccx_network {
     uint32_t *resident_ends; /* of each node: first word of its scratch space */
     uint32_t base;           /* first word after the constants in L2 */
     uint32_t l2_words;
-    uint32_t zeros, temporary; /* addresses in L2: of zeros, of two pieces */
-    uint64_t units[2];         /* in host memory: rows whose first element is 1, or -1, of the widest value */
-    uint64_t identity;         /* of the softmax: rows of identity_size columns */
+    uint32_t zeros, temporary; /* addresses in L2: of zeros, of the temporary pieces */
+    uint32_t temporary_next;
+    uint64_t units[2]; /* in host memory: rows whose first element is 1, or -1, of the widest value */
+    uint64_t identity; /* of the softmax: rows of identity_size columns */
     uint32_t identity_size, widest;
     uint32_t scratch_first, scratch_next, scratch_end; /* of the tile */
     float scalars[PCCX_NET_SCALARS_MAX];
@@ -143,6 +145,9 @@ void pccx_net_read_words(pccx_network *w, uint32_t to, uint32_t value, uint64_t 
 void pccx_net_write_words(pccx_network *w, uint32_t value, uint64_t word, uint32_t from, uint64_t words);
 void pccx_net_load(pccx_network *w, uint32_t to, uint64_t from, uint64_t words);
 void pccx_net_move(pccx_network *w, uint32_t to, uint32_t from, uint64_t words);
+
+/* Address of the next of the temporary pieces, which are used in turn. */
+uint32_t pccx_net_temporary(pccx_network *w);
 
 /* Address of a constant word in L2. */
 uint32_t pccx_net_scalar(pccx_network *w, float value);

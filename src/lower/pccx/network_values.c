@@ -5,7 +5,7 @@
 #include "lower/pccx/network_state.h"
 #include "num/float.h"
 
-enum { COPY_MAX = 65535 };
+enum { COPY_MAX = 65535, BUFFERS = 2 };
 
 /* ---- Operands ---- */
 
@@ -40,13 +40,13 @@ pccx_net_operand_kind pccx_net_operand_of(const pccx_network *w, const tv_graph_
 uint32_t pccx_net_scratch_size(const pccx_network *w, uint32_t node, bool tiles)
 {
     uint32_t words = w->l2_words - w->resident_ends[node];
-    return tiles ? words / 2 : words;
+    return tiles ? words / BUFFERS : words;
 }
 
 void pccx_net_begin_tile(pccx_network *w, uint32_t node, uint32_t tile, uint32_t tiles)
 {
     uint32_t size = pccx_net_scratch_size(w, node, tiles > 1);
-    w->scratch_first = w->resident_ends[node] + tile % 2 * (tiles > 1 ? size : 0);
+    w->scratch_first = w->resident_ends[node] + tile % BUFFERS * (tiles > 1 ? size : 0);
     w->scratch_next = w->scratch_first;
     w->scratch_end = w->scratch_first + size;
     w->tiles++;
@@ -57,6 +57,12 @@ uint32_t pccx_net_scratch(pccx_network *w, uint64_t words)
     uint32_t addr = w->scratch_next;
     w->scratch_next += (uint32_t)words;
     return addr;
+}
+
+uint32_t pccx_net_temporary(pccx_network *w)
+{
+    w->temporary_next = (w->temporary_next + 1) % PCCX_NET_TEMPORARIES;
+    return w->temporary + w->temporary_next * (PCCX_NET_PIECE / PCCX_LOWER_LANES);
 }
 
 /* ---- Copies ---- */
