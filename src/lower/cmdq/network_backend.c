@@ -224,7 +224,6 @@ static tv_status search_plan(cmdq_network *net, const tv_network_options *option
             status = time_queue(net, options->config, &cycles);
         if (status != TV_OK && status != TV_ERR_INPUT)
             return status == TV_ERR_MEMORY ? tv_fail_memory(net->sink) : status;
-        fprintf(stderr, "cand %zu status %d node %u cycles %lu\n", i, status, net->node, status == TV_OK ? cycles : 0);
         if (status == TV_OK && cycles < best) {
             best = cycles;
             chosen = i;

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Networks on CMDQ: cycles against the bound of bound.py, no hazards, and results against the host.
+
+    cmdq.py TRIVET
+
+The networks are those of networks.py. Cycles come from the shapes; results are those of MobileNetV2 with data.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import networks  # noqa: E402
+
+# Of the bound: what each network reaches at least, in percent.
+REACHED = {"resnet50": 80, "mobilenetv2": 60, "bert-base": 49, "vit-b16": 36, "opt-125m": 52, "unet": 56}
+BOUNDS = {"resnet50": 981990, "mobilenetv2": 124467, "bert-base": 2718780, "vit-b16": 2788696, "opt-125m": 4101776, "unet": 4922296}
+
+
+class Checks:
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def check(self, name, good, detail=""):
+        if good:
+            self.passed += 1
+        else:
+            self.failed += 1
+            print(f"FAIL {name}: {detail}")
+
+
+def infer(trivet, model, *options):
+    done = subprocess.run([trivet, "infer", model, "-t", "cmdq", "--json", *options], capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"infer {model}: {done.stderr}{done.stdout[-2000:]}")
+    return json.loads(done.stdout)["result"]["targets"][0]
+
+
+def save(name, folder, shapes):
+    path = os.path.join(folder, name + ".onnx")
+    with open(path, "wb") as file:
+        file.write(networks.build(name, shapes=shapes)[0].SerializeToString())
+    return path
+
+
+def main():
+    trivet, checks = os.path.abspath(sys.argv[1]), Checks()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, percent in REACHED.items():
+            target = infer(trivet, save(name, folder, True), "--timing-only")
+            share = 100 * BOUNDS[name] / target["cycles"]
+            checks.check(f"{name}: cycles", share >= percent, f"{target['cycles']} are {share:.1f} % of the bound, not {percent}")
+            checks.check(f"{name}: host operations", target["host_ops"] == [], target["host_ops"])
+        target = infer(trivet, save("mobilenetv2", folder, False), "--verify")
+        similarities = [layer["cosine"] for layer in target["layers"] if layer.get("cosine") is not None]
+        checks.check("mobilenetv2: layers are compared", len(similarities) > 50, len(similarities))
+        checks.check("mobilenetv2: the result is that of the host", similarities and similarities[-1] > 0.99, similarities[-1:])
+    print(f"{checks.passed} passed, {checks.failed} failed")
+    return checks.failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
