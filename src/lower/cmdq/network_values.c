@@ -27,7 +27,7 @@ static bool follows_layout(tv_graph_op op)
     return class == TV_CLASS_UNARY || class == TV_CLASS_BINARY || op == TV_OP_CONCAT;
 }
 
-/* Inputs of images are stored like the outputs of their readers; values follow their first input. */
+/* Inputs of images are stored like the outputs of their readers; values follow their first computed input. */
 static void choose_layouts(cmdq_network *net)
 {
     const tv_graph *g = net->graph;
@@ -40,7 +40,10 @@ static void choose_layouts(cmdq_network *net)
     }
     for (size_t i = 0; i < g->nodes.count; i++) {
         const tv_graph_node *n = &g->nodes.data[i];
-        bool input = net->values[n->inputs[0]].channels_last && cmdq_net_dims(net, n->output)->rank == 4;
+        unsigned k = 0; /* the first input that is computed */
+        while (k + 1 < tv_graph_input_count(n) && tv_graph_value_at(g, n->inputs[k])->source == TV_VALUE_CONSTANT)
+            k++;
+        bool input = net->values[n->inputs[k]].channels_last && cmdq_net_dims(net, n->output)->rank == 4;
         net->values[n->output].channels_last = is_spatial(net, n) || (follows_layout(n->op) && input);
     }
 }
