@@ -275,7 +275,7 @@ static tv_graph *make_graph(const network *n)
 static const char *const machines[][8] = {
     {NULL},
     {"dma.count", "2", "npu.te", "1", "spm.bank_bytes", "32768", NULL},
-    {"npu.te", "3", "npu.ve", "1", "dma.count", "2", NULL},
+    {"npu.te", "3", "npu.ve", "1", "spm.bank_bytes", "16384", NULL},
 };
 
 static tv_config *make_config(const char *const *settings)
