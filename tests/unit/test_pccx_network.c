@@ -256,6 +256,7 @@ static const network networks[] = {
     {"residual convolutions", residual_conv, IMAGES, true},
     {"max pool", max_pool, IMAGES, false},
     {"mean pool", mean_pool, IMAGES, false},
+    {"mean of a corner", mean_pool, {4, {1, 16, 3, 3}}, false},
     {"convolutional network", lenet, IMAGES, false},
     {"residual block", block, {4, {1, 3, 96, 96}}, false},
     {"values of different sizes", pyramid, {4, {1, 16, 40, 40}}, false},

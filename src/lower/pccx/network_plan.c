@@ -244,7 +244,7 @@ static const char *find_pool_problem(pccx_network *w, uint32_t node)
         return g->dilation[0] * g->dilation[1] > 1 ? "maxima of dilated windows" : NULL;
     }
     for (unsigned a = 0; a < 2; a++)
-        if ((g->pad[a] && !(n->attrs.mode & 1)) ||
+        if ((g->pad[a] && (n->attrs.mode & 3) != 1) ||
             (g->out[a] - 1) * g->stride[a] + (g->kernel[a] - 1) * g->dilation[a] + 1 > g->in[a] + 2 * g->pad[a])
             return "means of windows with padding that does not count";
     return NULL;
@@ -303,6 +303,8 @@ static const char *find_problem(pccx_network *w, uint32_t node)
         return find_pool_problem(w, node);
     case TV_OP_MATMUL:
         return find_matmul_problem(w, node);
+    case TV_OP_HARD_SIGMOID:
+        return n->attrs.alpha > 0 ? NULL : "HardSigmoid with a slope that is not above 0";
     case TV_OP_GEMM:
     case TV_OP_LINEAR:
         w->nodes[node].k = tv_graph_columns(w->graph, n->inputs[1]);

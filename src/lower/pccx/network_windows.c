@@ -374,7 +374,8 @@ static tv_status global_average(pccx_network *w, uint32_t node)
 tv_status pccx_net_average_pool(pccx_network *w, uint32_t node, const tv_diag_sink *sink)
 {
     const pccx_net_window *g = &w->nodes[node].window;
-    return g->out[Y] * g->out[X] == 1 ? global_average(w, node) : pccx_net_conv(w, node, sink);
+    bool whole = g->kernel[Y] == g->in[Y] && g->kernel[X] == g->in[X] && g->pad[Y] + g->pad[X] == 0;
+    return whole && g->out[Y] * g->out[X] == 1 ? global_average(w, node) : pccx_net_conv(w, node, sink);
 }
 
 bool pccx_net_window_of(const pccx_network *w, const tv_graph_node *n, pccx_net_window *out)
