@@ -191,6 +191,148 @@ static uint32_t hard_swish(maker *m)
     return op2(m, TV_OP_MUL, m->x, tv_graph_add(&m->b, TV_OP_HARD_SIGMOID, "h", &m->x, 1, &attrs));
 }
 
+/* ---- Almost the same: not recognized ---- */
+
+/* x / sqrt(mean(y) + epsilon) with a mean of some product y. */
+static uint32_t deviation_of(maker *m, uint32_t square, uint32_t epsilon)
+{
+    return op1(m, TV_OP_SQRT, op2(m, TV_OP_ADD, op1(m, TV_OP_REDUCE_MEAN, square), epsilon));
+}
+
+static uint32_t square(maker *m, uint32_t x) { return op2(m, TV_OP_MUL, x, x); }
+
+static uint32_t mean_of_another_product(maker *m)
+{
+    uint32_t e = op1(m, TV_OP_EXP, m->x);
+    return op2(m, TV_OP_DIV, m->x, deviation_of(m, op2(m, TV_OP_MUL, m->x, e), scalar(m, 1e-5F)));
+}
+
+static uint32_t mean_of_cubes(maker *m)
+{
+    uint32_t cube = op1(m, TV_OP_ABS, op2(m, TV_OP_POW, m->x, scalar(m, 3)));
+    return op2(m, TV_OP_DIV, m->x, deviation_of(m, cube, scalar(m, 1)));
+}
+
+static uint32_t epsilon_for_each_column(maker *m)
+{
+    return op2(m, TV_OP_DIV, m->x, deviation_of(m, square(m, m->x), vector(m, 8)));
+}
+
+static uint32_t deviation_of_another_value(maker *m)
+{
+    uint32_t e = op1(m, TV_OP_EXP, m->x);
+    return op2(m, TV_OP_DIV, e, deviation_of(m, square(m, m->x), scalar(m, 1)));
+}
+
+static uint32_t root_of_no_sum(maker *m)
+{
+    return op2(m, TV_OP_DIV, m->x, op1(m, TV_OP_SQRT, op1(m, TV_OP_REDUCE_MEAN, square(m, op1(m, TV_OP_EXP, m->x)))));
+}
+
+static uint32_t two_over_the_deviation(maker *m)
+{
+    uint32_t inverse = op2(m, TV_OP_DIV, scalar(m, 2), deviation_of(m, square(m, m->x), scalar(m, 1)));
+    return op2(m, TV_OP_MUL, m->x, inverse);
+}
+
+/* d is read once more, so LayerNormalization cannot replace it; d / sqrt(mean(d^2)) is still RMSNormalization. */
+static uint32_t centered_read_again(maker *m)
+{
+    uint32_t d = op2(m, TV_OP_SUB, m->x, op1(m, TV_OP_REDUCE_MEAN, m->x));
+    uint32_t y = op2(m, TV_OP_DIV, d, deviation_of(m, square(m, d), scalar(m, 1)));
+    return op2(m, TV_OP_ADD, y, d);
+}
+
+static uint32_t mean_of_another_value(maker *m)
+{
+    uint32_t e = op1(m, TV_OP_EXP, m->x), d = op2(m, TV_OP_SUB, m->x, op1(m, TV_OP_REDUCE_MEAN, e));
+    return op2(m, TV_OP_DIV, d, deviation_of(m, square(m, d), scalar(m, 1)));
+}
+
+static uint32_t norm(maker *m) { return op2(m, TV_OP_DIV, m->x, deviation_of(m, square(m, m->x), scalar(m, 1))); }
+
+static uint32_t gain_after_bias(maker *m)
+{
+    return op2(m, TV_OP_MUL, op2(m, TV_OP_ADD, norm(m), vector(m, 8)), vector(m, 8));
+}
+
+static uint32_t two_gains(maker *m)
+{
+    return op2(m, TV_OP_MUL, op2(m, TV_OP_MUL, norm(m), vector(m, 8)), vector(m, 8));
+}
+
+static uint32_t gain_of_one_element(maker *m) { return op2(m, TV_OP_MUL, norm(m), scalar(m, 3)); }
+
+static uint32_t gelu_without_half(maker *m)
+{
+    return op2(m, TV_OP_MUL, op2(m, TV_OP_MUL, m->x, erf_plus_one(m)), scalar(m, 0.25F));
+}
+
+static uint32_t erf_plus_two(maker *m)
+{
+    uint32_t erf = op1(m, TV_OP_ERF, op2(m, TV_OP_DIV, m->x, scalar(m, 1.41421356F)));
+    uint32_t y = op2(m, TV_OP_MUL, m->x, op2(m, TV_OP_ADD, erf, scalar(m, 2)));
+    return op2(m, TV_OP_MUL, y, scalar(m, 0.5F));
+}
+
+static uint32_t erf_of_half(maker *m)
+{
+    uint32_t erf = op1(m, TV_OP_ERF, op2(m, TV_OP_MUL, m->x, scalar(m, 0.5F)));
+    uint32_t y = op2(m, TV_OP_MUL, m->x, op2(m, TV_OP_ADD, erf, scalar(m, 1)));
+    return op2(m, TV_OP_MUL, scalar(m, 0.5F), y);
+}
+
+static uint32_t erf_of_the_value(maker *m)
+{
+    uint32_t y = op2(m, TV_OP_MUL, m->x, op2(m, TV_OP_ADD, op1(m, TV_OP_ERF, m->x), scalar(m, 1)));
+    return op2(m, TV_OP_MUL, scalar(m, 0.5F), y);
+}
+
+static uint32_t sigmoid_of_another_value(maker *m)
+{
+    return op2(m, TV_OP_MUL, m->x, op1(m, TV_OP_SIGMOID, op1(m, TV_OP_EXP, m->x)));
+}
+
+static uint32_t another_slope(maker *m)
+{
+    tv_graph_attrs attrs = {.alpha = 0.2F, .beta = 0.5F};
+    return op2(m, TV_OP_MUL, m->x, tv_graph_add(&m->b, TV_OP_HARD_SIGMOID, "h", &m->x, 1, &attrs));
+}
+
+/* A residual of another shape, a residual after the activation, and an activation that is no part of Conv. */
+static uint32_t conv_row_added(maker *m)
+{
+    uint32_t row = tv_graph_add(&m->b, TV_OP_REDUCE_MAX, "row", &m->x, 1, NULL);
+    return op2(m, TV_OP_ADD, conv(m, m->x, 6, 6, 1), row);
+}
+
+static uint32_t conv_residual_after_relu(maker *m)
+{
+    return op2(m, TV_OP_ADD, op1(m, TV_OP_RELU, conv(m, m->x, 6, 6, 1)), m->x);
+}
+
+static uint32_t conv_two_activations(maker *m)
+{
+    return op1(m, TV_OP_TANH, op1(m, TV_OP_RELU, conv(m, m->x, 6, 6, 1)));
+}
+
+static uint32_t conv_constant_residual(maker *m)
+{
+    return op2(m, TV_OP_ADD, conv(m, m->x, 4, 6, 1), random_constant(m, 4, (int64_t[]){1, 4, 5, 4}, 0, true));
+}
+
+static uint32_t conv_two_residuals(maker *m)
+{
+    uint32_t e = op1(m, TV_OP_EXP, m->x);
+    return op2(m, TV_OP_ADD, op2(m, TV_OP_ADD, conv(m, m->x, 6, 6, 1), m->x), e);
+}
+
+static uint32_t linear_clip(maker *m)
+{
+    uint32_t y = gemm(m, m->x, 8, 8);
+    return tv_graph_add(&m->b, TV_OP_CLIP, "y", &y, 1, &(tv_graph_attrs){.alpha = -1, .beta = 1});
+}
+
 typedef struct network {
     const char *name;
     uint32_t (*make)(maker *m);
@@ -219,6 +361,32 @@ static const network networks[] = {
     {"erf of another value", erf_of_other, true, {TV_OP_EXP, TV_OP_DIV, TV_OP_ERF, TV_OP_ADD}},
     {"swish", swish, true, {TV_OP_SWISH, TV_OPS}},
     {"hard swish", hard_swish, true, {TV_OP_HARD_SWISH, TV_OPS}},
+    {"mean of another product", mean_of_another_product, true, {TV_OP_EXP, TV_OP_MUL, TV_OP_REDUCE_MEAN, TV_OP_ADD}},
+    {"mean of cubes", mean_of_cubes, true, {TV_OP_POW, TV_OP_ABS, TV_OP_REDUCE_MEAN, TV_OP_ADD}},
+    {"epsilon for each column", epsilon_for_each_column, true, {TV_OP_MUL, TV_OP_REDUCE_MEAN, TV_OP_ADD, TV_OP_SQRT}},
+    {"deviation of another value",
+     deviation_of_another_value,
+     true,
+     {TV_OP_EXP, TV_OP_MUL, TV_OP_REDUCE_MEAN, TV_OP_ADD}},
+    {"root of no sum", root_of_no_sum, true, {TV_OP_EXP, TV_OP_MUL, TV_OP_REDUCE_MEAN, TV_OP_SQRT}},
+    {"two over the deviation", two_over_the_deviation, true, {TV_OP_MUL, TV_OP_REDUCE_MEAN, TV_OP_ADD, TV_OP_SQRT}},
+    {"centered value read again", centered_read_again, true, {TV_OP_REDUCE_MEAN, TV_OP_SUB, TV_OP_NORM, TV_OP_ADD}},
+    {"mean of another value", mean_of_another_value, true, {TV_OP_EXP, TV_OP_REDUCE_MEAN, TV_OP_SUB, TV_OP_NORM}},
+    {"gain after bias", gain_after_bias, true, {TV_OP_NORM, TV_OP_MUL, TV_OPS}},
+    {"two gains", two_gains, true, {TV_OP_NORM, TV_OP_MUL, TV_OPS}},
+    {"gain of one element", gain_of_one_element, true, {TV_OP_NORM, TV_OP_MUL, TV_OPS}},
+    {"gelu without half", gelu_without_half, true, {TV_OP_DIV, TV_OP_ERF, TV_OP_ADD, TV_OP_MUL}},
+    {"erf plus two", erf_plus_two, true, {TV_OP_DIV, TV_OP_ERF, TV_OP_ADD, TV_OP_MUL}},
+    {"erf of half", erf_of_half, true, {TV_OP_MUL, TV_OP_ERF, TV_OP_ADD, TV_OP_MUL}},
+    {"erf of the value", erf_of_the_value, true, {TV_OP_ERF, TV_OP_ADD, TV_OP_MUL, TV_OP_MUL}},
+    {"sigmoid of another value", sigmoid_of_another_value, true, {TV_OP_EXP, TV_OP_SIGMOID, TV_OP_MUL, TV_OPS}},
+    {"another slope", another_slope, true, {TV_OP_HARD_SIGMOID, TV_OP_MUL, TV_OPS}},
+    {"conv, a column added", conv_row_added, false, {TV_OP_REDUCE_MAX, TV_OP_CONV, TV_OP_ADD, TV_OPS}},
+    {"conv, relu, residual", conv_residual_after_relu, false, {TV_OP_CONV, TV_OP_ADD, TV_OPS}},
+    {"conv, relu, tanh", conv_two_activations, false, {TV_OP_CONV, TV_OP_TANH, TV_OPS}},
+    {"conv, constant image added", conv_constant_residual, false, {TV_OP_CONV, TV_OP_ADD, TV_OPS}},
+    {"conv, two residuals", conv_two_residuals, false, {TV_OP_EXP, TV_OP_CONV, TV_OP_ADD, TV_OPS}},
+    {"linear, clip", linear_clip, true, {TV_OP_LINEAR, TV_OPS}},
 };
 
 static tv_graph *make_graph(const network *n)
