@@ -199,6 +199,11 @@ static uint32_t functions(maker *m)
     return op2(m, TV_OP_SUB, v, op1(m, TV_OP_HARD_SWISH, m->x));
 }
 static uint32_t softmax(maker *m) { return op1(m, TV_OP_SOFTMAX, op2(m, TV_OP_MUL, m->x, scalar(m, 4))); }
+/* The mask is different for each element, and the largest sum of a row is far from 0. */
+static uint32_t masked_softmax(maker *m)
+{
+    return op1(m, TV_OP_SOFTMAX, op2(m, TV_OP_ADD, m->x, constant(m, 1, (int64_t[]){24}, 5000, -8000)));
+}
 static uint32_t means(maker *m) { return op2(m, TV_OP_SUB, m->x, op1(m, TV_OP_REDUCE_MEAN, m->x)); }
 static uint32_t layer_norm(maker *m)
 {
@@ -271,6 +276,7 @@ static const network networks[] = {
     {"operands of channels", channel_operands, IMAGES, false},
     {"functions", functions, ROWS, true},
     {"softmax", softmax, ROWS, false},
+    {"softmax with a mask", masked_softmax, ROWS, false},
     {"means of rows", means, ROWS, false},
     {"layer norm", layer_norm, ROWS, false},
     {"attention", attention, ROWS, true},

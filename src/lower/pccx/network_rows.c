@@ -15,14 +15,39 @@ static uint32_t rows_of_tile(const pccx_network *w, uint32_t node, uint32_t rows
 
 /* ---- Softmax ---- */
 
+static void find_maximum(pccx_network *w, const pccx_lower_matrix *identity, uint32_t columns, uint32_t in,
+                         unsigned flags)
+{
+    pccx_lower_stream(&w->l, false, identity->addr, pccx_lower_plane_bytes(identity->rows, identity->columns));
+    pccx_lower_gemv(&w->l, w->temporary, in, columns, columns, PCCX_LOWER_FINDEMAX | flags);
+}
+
+/* Whether masks may have been added to the input of a node: numbers that are much larger than the others. */
+static bool is_masked(const pccx_network *w, const tv_graph_node *n)
+{
+    for (size_t i = 0; i < w->graph->nodes.count; i++) {
+        const tv_graph_node *other = &w->graph->nodes.data[i];
+        if (other->output == n->inputs[0])
+            return other->op == TV_OP_ADD || other->op == TV_OP_SUB || other->op == TV_OP_WHERE;
+    }
+    return true; /* an input of the network */
+}
+
 /* The maximum of a row is that of its product with the identity; the exponentials are divided by their sum, which is
- * stored in the word before them. */
+ * stored in the word before them. Where masks are added the activations of that product are rounded coarsely: the row
+ * minus this maximum is searched again, in steps of 1 between -127 and 127. */
 static void softmax_row(pccx_network *w, const pccx_lower_matrix *identity, uint32_t columns, uint32_t out, uint32_t in,
-                        uint32_t exps)
+                        uint32_t exps, bool masked)
 {
     pccx_lowering *l = &w->l;
-    pccx_lower_stream(l, false, identity->addr, pccx_lower_plane_bytes(identity->rows, identity->columns));
-    pccx_lower_gemv(l, w->temporary, in, columns, columns, PCCX_LOWER_FINDEMAX);
+    find_maximum(w, identity, columns, in, 0);
+    if (masked) {
+        pccx_net_move(w, exps, pccx_lower_common_scalar(l, PCCX_COMMON_ONE), 1);
+        pccx_net_move(w, exps + 1, in, pccx_lower_l2_size(columns));
+        pccx_lower_cvo(l, PCCX_CVO_SCALE, exps + 1, exps, columns, PCCX_LOWER_SUB_EMAX);
+        in = exps + 1;
+        find_maximum(w, identity, columns, in, PCCX_LOWER_UNIT_SCALE);
+    }
     pccx_lower_cvo(l, PCCX_CVO_EXP, exps + 1, in, columns, PCCX_LOWER_SUB_EMAX);
     pccx_lower_cvo(l, PCCX_CVO_REDUCE_SUM, exps, exps + 1, columns, 0);
     pccx_lower_cvo(l, PCCX_CVO_SCALE, out, exps, columns, PCCX_LOWER_RECIP_SCALE);
@@ -34,6 +59,7 @@ tv_status pccx_net_softmax(pccx_network *w, uint32_t node, const tv_diag_sink *s
     const tv_graph_node *n = pccx_net_graph_node(w, node);
     const pccx_net_value *v = pccx_net_value_at(w, n->output);
     uint64_t spare = (uint64_t)BUFFERS * (v->words + 1);
+    bool masked = is_masked(w, n);
     uint32_t count = rows_of_tile(w, node, v->rows, 2 * (uint64_t)v->words + spare);
     (void)sink;
     for (uint32_t r = 0, tile = 0; r < v->rows; r += count) {
@@ -43,7 +69,7 @@ tv_status pccx_net_softmax(pccx_network *w, uint32_t node, const tv_diag_sink *s
                  out = pccx_net_locate(w, n->output, r, rows);
         for (uint32_t i = 0; i < rows; i++)
             softmax_row(w, &w->nodes[node].matrix, v->columns, out + i * v->words, in + i * v->words,
-                        exps + i % BUFFERS * (v->words + 1));
+                        exps + i % BUFFERS * (v->words + 1), masked);
         pccx_net_put(w, n->output, r, rows, out);
     }
     return TV_OK;

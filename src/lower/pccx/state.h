@@ -351,7 +351,13 @@ uint64_t pccx_lower_value_bytes(const pccx_lowering *l, uint32_t cache);
 /* ---- emit.c ---- */
 
 /* Flags of an instruction. */
-enum { PCCX_LOWER_ACCM = 1, PCCX_LOWER_FINDEMAX = 2, PCCX_LOWER_SUB_EMAX = 4, PCCX_LOWER_RECIP_SCALE = 8 };
+enum {
+    PCCX_LOWER_ACCM = 1,
+    PCCX_LOWER_FINDEMAX = 2,
+    PCCX_LOWER_SUB_EMAX = 4,
+    PCCX_LOWER_RECIP_SCALE = 8,
+    PCCX_LOWER_UNIT_SCALE = 16
+};
 
 /* Looks up the instruction encodings. Must be called before any instruction is emitted. */
 tv_status pccx_lower_init_encodings(pccx_lowering *l, const tv_diag_sink *sink);
