@@ -394,7 +394,7 @@ uint64_t cmdq_net_windows(const cmdq_network *net, uint32_t value, uint64_t row_
     int64_t rest = (int64_t)end - begin; /* rows of the segment from the first window on */
     if (rest >= (int64_t)span)
         return tv_min_u64(count, ((uint64_t)rest - span) / stride + 1);
-    return tv_min_u64(count, tv_ceil_div((uint64_t)rest, stride));
+    return rest > 0 ? tv_min_u64(count, tv_ceil_div((uint64_t)rest, stride)) : 1; /* a segment may end within a row */
 }
 
 uint64_t cmdq_net_crossing_rows(const cmdq_network *net, uint32_t value, uint64_t span, uint64_t stride)
