@@ -146,8 +146,10 @@ static void convolve_planes(void *user, uint64_t from, uint64_t to)
     plane_task *t = user;
     const tv_window *w = &t->w;
     int64_t in = tv_input_tensor(t->r, 0).dims[1], out = tv_output_tensor(t->r).dims[1];
-    float *plane = malloc((size_t)(t->elements + w->out[2]) * sizeof *plane + 1), *sums = plane + t->elements;
-    if (!plane)
+    float *plane = malloc((size_t)(t->elements + w->out[2]) * sizeof *plane + 1), *sums = NULL;
+    if (plane)
+        sums = plane + t->elements;
+    else
         t->failed = true;
     for (int64_t unit = (int64_t)from; unit < (int64_t)to && plane; unit++) {
         int64_t image = unit / out, o = unit % out;

@@ -51,8 +51,9 @@ static bool slice_fits(int64_t extent, int64_t begin, int64_t step, int64_t coun
         return true;
     if (count < 0 || begin < 0 || begin >= extent || step == 0)
         return false;
-    int64_t reach = step > 0 ? extent - 1 - begin : begin, magnitude = step > 0 ? step : -(step + 1) + 1;
-    return magnitude > 0 && count - 1 <= reach / magnitude;
+    uint64_t reach = (uint64_t)(step > 0 ? extent - 1 - begin : begin),
+             magnitude = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
+    return (uint64_t)count - 1 <= reach / magnitude;
 }
 
 static bool slice_axes(tv_rule *r)
