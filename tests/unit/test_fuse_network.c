@@ -327,6 +327,45 @@ static uint32_t conv_two_residuals(maker *m)
     return op2(m, TV_OP_ADD, op2(m, TV_OP_ADD, conv(m, m->x, 6, 6, 1), m->x), e);
 }
 
+static uint32_t linear_gate(maker *m) { return gemm(m, m->x, 8, 8); }
+
+static uint32_t conv_divided_by(maker *m)
+{
+    return op2(m, TV_OP_DIV, scalar(m, 3), op1(m, TV_OP_EXP, conv(m, m->x, 4, 6, 1)));
+}
+
+static uint32_t conv_power(maker *m) { return op2(m, TV_OP_MAX, conv(m, m->x, 4, 6, 1), scalar(m, 0.5F)); }
+
+static uint32_t linear_columns_added(maker *m)
+{
+    uint32_t row = op1(m, TV_OP_REDUCE_MAX, m->x);
+    return op2(m, TV_OP_ADD, gemm(m, m->x, 8, 8), row);
+}
+
+static uint32_t linear_constant_rows_added(maker *m)
+{
+    return op2(m, TV_OP_ADD, gemm(m, m->x, 5, 8), random_constant(m, 2, (int64_t[]){3, 5}, 0, true));
+}
+
+static uint32_t linear_two_residuals(maker *m)
+{
+    uint32_t e = op1(m, TV_OP_EXP, m->x);
+    return op2(m, TV_OP_ADD, op2(m, TV_OP_ADD, gemm(m, m->x, 8, 8), m->x), e);
+}
+
+static uint32_t gates_of_other_sizes(maker *m)
+{
+    uint32_t gate = op1(m, TV_OP_SIGMOID, gemm(m, m->x, 1, 8)), up = gemm(m, m->x, 4, 8);
+    return op2(m, TV_OP_MUL, gate, up);
+}
+
+static uint32_t clipped_gate(maker *m)
+{
+    uint32_t gate = linear_gate(m), up = gemm(m, m->x, 8, 8);
+    return op2(m, TV_OP_MUL, tv_graph_add(&m->b, TV_OP_CLIP, "y", &gate, 1, &(tv_graph_attrs){.alpha = -1, .beta = 1}),
+               up);
+}
+
 static uint32_t linear_clip(maker *m)
 {
     uint32_t y = gemm(m, m->x, 8, 8);
@@ -386,6 +425,13 @@ static const network networks[] = {
     {"conv, relu, tanh", conv_two_activations, false, {TV_OP_CONV, TV_OP_TANH, TV_OPS}},
     {"conv, constant image added", conv_constant_residual, false, {TV_OP_CONV, TV_OP_ADD, TV_OPS}},
     {"conv, two residuals", conv_two_residuals, false, {TV_OP_EXP, TV_OP_CONV, TV_OP_ADD, TV_OPS}},
+    {"number over conv", conv_divided_by, false, {TV_OP_CONV, TV_OP_EXP, TV_OP_DIV, TV_OPS}},
+    {"conv, another function of two", conv_power, false, {TV_OP_CONV, TV_OP_MAX, TV_OPS}},
+    {"linear, columns added", linear_columns_added, true, {TV_OP_REDUCE_MAX, TV_OP_LINEAR, TV_OP_ADD, TV_OPS}},
+    {"linear, constant rows added", linear_constant_rows_added, true, {TV_OP_LINEAR, TV_OP_ADD, TV_OPS}},
+    {"gates of other sizes", gates_of_other_sizes, true, {TV_OP_LINEAR, TV_OP_LINEAR, TV_OP_MUL, TV_OPS}},
+    {"a clipped gate", clipped_gate, true, {TV_OP_LINEAR, TV_OP_LINEAR, TV_OP_MUL, TV_OPS}},
+    {"linear, two residuals", linear_two_residuals, true, {TV_OP_EXP, TV_OP_LINEAR, TV_OP_ADD, TV_OPS}},
     {"linear, clip", linear_clip, true, {TV_OP_LINEAR, TV_OPS}},
 };
 
@@ -517,12 +563,115 @@ static void pairs_become_ranges(void **unused)
     tv_graph_free(graph);
 }
 
+/* A pair, or almost one: what QuantizeLinear and DequantizeLinear have. */
+typedef struct pair_case {
+    const char *name;
+    tv_element element;   /* of the zero points */
+    int zero, other_zero; /* of both nodes; NO_ZERO: left out */
+    float scale, other_scale;
+    int scales;    /* elements of both scales; along axis 1 if there are several */
+    unsigned axis; /* of DequantizeLinear */
+    bool computed; /* the scale of QuantizeLinear is computed */
+    double range;  /* worked by hand; 0: it is no pair */
+} pair_case;
+
+enum { NO_ZERO = 1000 };
+
+static const pair_case pair_cases[] = {
+    {"uint8 without zero points", TV_ELEMENT_U8, NO_ZERO, NO_ZERO, 0.5F, 0.5F, 1, 1, false, 127.5},
+    {"int8 at 0", TV_ELEMENT_I8, 0, 0, 0.25F, 0.25F, 1, 1, false, 32},
+    {"uint4 at 3", TV_ELEMENT_U4, 3, 3, 1, 1, 1, 1, false, 12},
+    {"int4 at 2", TV_ELEMENT_I4, 2, 2, 1, 1, 1, 1, false, 10},
+    {"scales of channels", TV_ELEMENT_I8, NO_ZERO, NO_ZERO, 0.5F, 0.5F, 8, 1, false, -1},
+    {"other scales", TV_ELEMENT_I8, 0, 0, 0.25F, 0.5F, 1, 1, false, 0},
+    {"other zero points", TV_ELEMENT_I8, 0, 1, 0.25F, 0.25F, 1, 1, false, 0},
+    {"one zero point alone", TV_ELEMENT_U8, NO_ZERO, 0, 0.25F, 0.25F, 1, 1, false, 0},
+    {"another axis", TV_ELEMENT_I8, 0, 0, 0.25F, 0.25F, 1, 0, false, 0},
+    {"a computed scale", TV_ELEMENT_I8, 0, 0, 0.25F, 0.25F, 1, 1, true, 0},
+};
+
+static uint32_t scale_of(maker *m, const pair_case *c, float value)
+{
+    float data[8];
+    tv_tensor t = {.element = TV_ELEMENT_F32, .data = data};
+    for (int i = 0; i < 8; i++)
+        data[i] = value * (float)(i + 1) / 8;
+    if (c->scales == 1)
+        return scalar(m, value);
+    t.rank = 1;
+    t.dims[0] = 8;
+    return tv_graph_tensor(&m->b, "scales", &t, false);
+}
+
+static uint32_t pair_node(maker *m, const pair_case *c, tv_graph_op op, uint32_t x, uint32_t scale, int zero)
+{
+    bool quantizes = op == TV_OP_QUANTIZE_LINEAR;
+    tv_graph_attrs attrs = {.axis = quantizes ? 1 : c->axis, .to = c->element};
+    uint32_t inputs[3] = {x, scale, zero == NO_ZERO ? TV_NO_VALUE : zero_point(m, c->element, zero)};
+    return tv_graph_add(&m->b, op, quantizes ? "q" : "d", inputs, 3, &attrs);
+}
+
+static void only_equal_pairs_become_ranges(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof pair_cases / sizeof pair_cases[0]; i++) {
+        const pair_case *c = &pair_cases[i];
+        maker m = {.rng = {1}};
+        tv_graph *graph;
+        float *ranges;
+        tv_graph_begin(&m.b, 0, 0, NULL);
+        m.b.block = TV_BLOCK_NONE;
+        m.x = tv_graph_input(&m.b, "x", TV_ELEMENT_F32, &(tv_graph_shape){2, {3, 8}});
+        uint32_t scale = scale_of(&m, c, c->scale), other = scale_of(&m, c, c->other_scale);
+        if (c->computed) {
+            uint32_t row = tv_graph_add(&m.b, TV_OP_RESHAPE, "r", &m.x, 1, &(tv_graph_attrs){.shape = {1, {24}}});
+            row = op1(&m, TV_OP_REDUCE_MAX, row);
+            scale = other = tv_graph_add(&m.b, TV_OP_RESHAPE, "s", &row, 1, &(tv_graph_attrs){.shape = {0}});
+        }
+        uint32_t q = pair_node(&m, c, TV_OP_QUANTIZE_LINEAR, m.x, scale, c->zero);
+        tv_graph_add_output(&m.b, "y",
+                            op1(&m, TV_OP_RELU, pair_node(&m, c, TV_OP_DEQUANTIZE_LINEAR, q, other, c->other_zero)));
+        assert_int_equal(tv_graph_finish(&m.b, TV_NO_VALUE, &graph), TV_OK);
+        assert_int_equal(tv_graph_remove_pairs(graph, NULL, &ranges), TV_OK);
+        double expected = c->range < 0 ? 64 : c->range; /* of channels: the largest scale, 0.5 * 128 */
+        if (fabs((double)ranges[m.x] - expected) > 1e-6)
+            fail_msg("%s: the range is %g instead of %g", c->name, (double)ranges[m.x], expected);
+        assert_int_equal(tv_graph_fuse(graph, NULL), TV_OK);
+        assert_true((graph->nodes.count == 1) == (c->range != 0));
+        free(ranges);
+        tv_graph_free(graph);
+    }
+}
+
+/* DequantizeLinear of an input, and of integers that were computed otherwise. */
+static void integers_of_other_nodes_are_no_pairs(void **unused)
+{
+    (void)unused;
+    maker m = {.rng = {1}};
+    tv_graph *graph;
+    float *ranges;
+    tv_graph_begin(&m.b, 0, 0, NULL);
+    m.b.block = TV_BLOCK_NONE;
+    m.x = tv_graph_input(&m.b, "x", TV_ELEMENT_I8, &(tv_graph_shape){2, {3, 8}});
+    uint32_t s = scalar(&m, 0.5F), zero = zero_point(&m, TV_ELEMENT_I8, 0);
+    tv_graph_add_output(&m.b, "a", dequantize(&m, m.x, s, zero));
+    tv_graph_add_output(&m.b, "b", dequantize(&m, op1(&m, TV_OP_ABS, m.x), s, zero));
+    assert_int_equal(tv_graph_finish(&m.b, TV_NO_VALUE, &graph), TV_OK);
+    assert_int_equal(tv_graph_remove_pairs(graph, NULL, &ranges), TV_OK);
+    assert_int_equal(tv_graph_fuse(graph, NULL), TV_OK);
+    assert_int_equal(graph->nodes.count, 3);
+    free(ranges);
+    tv_graph_free(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fusion_keeps_the_function_and_leaves_the_expected_nodes),
         cmocka_unit_test(constants_without_data_are_folded_too),
         cmocka_unit_test(pairs_become_ranges),
+        cmocka_unit_test(only_equal_pairs_become_ranges),
+        cmocka_unit_test(integers_of_other_nodes_are_no_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
