@@ -5,7 +5,7 @@
     generated.py ONNX_CONFORMANCE
 
 Einsum of one to three terms, with sums, diagonals and ellipses; TopK along each axis; scattering with each reduction; the reversal of sequences;
-Resize with each method and mode of coordinates, from the formulas of its description.
+Resize with each method and mode of coordinates, from the formulas of its description; MatMulNBits of 2, 4 and 8 bits.
 """
 
 import os
@@ -138,12 +138,49 @@ def resizes(random):
                 yield "Resize", attributes, [x, roi, numpy.array((1, 1) + scales, "f4")], [y.astype("f4")]
 
 
+def packed(values, bits):
+    """Numbers of the last axis, the first in the lowest bits; a row ends with a whole byte."""
+    per_byte = 8 // bits
+    padded = numpy.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, -values.shape[-1] % per_byte)])
+    groups = padded.reshape(*padded.shape[:-1], -1, per_byte).astype("u4")
+    return sum(groups[..., i] << (bits * i) for i in range(per_byte)).astype("u1")
+
+
+def block_quantized(random):
+    """Matrices [rows][columns] in blocks, each with a scale and a zero point: y = x W^T + bias."""
+    for bits in (2, 4, 8):
+        for size, columns in ((16, 48), (32, 40), (16, 7)):
+            rows, count = 5, -(-columns // size)
+            q, scales = random.integers(0, 1 << bits, (rows, count, size)), random.uniform(0.1, 1, (rows, count)).astype("f4")
+            zeros, bias = random.integers(0, 1 << bits, (rows, count)), random.standard_normal(rows).astype("f4")
+            x = random.standard_normal((2, 3, columns)).astype("f4")
+            for form in ("none", "packed", "real", "bias"):
+                zero = numpy.full((rows, count), 1 << (bits - 1)) if form == "none" else zeros
+                w = ((q - zero[..., None]) * scales[..., None]).reshape(rows, -1)[:, :columns]
+                inputs = [x, packed(q, bits), scales.reshape(-1)]
+                if form != "none":
+                    inputs.append(zeros.astype("f4").reshape(-1) if form == "real" else packed(zeros, bits).reshape(-1))
+                y = x.astype("f8") @ w.T
+                attributes = {"domain": "com.microsoft", "N": rows, "K": columns, "bits": bits, "block_size": size}
+                if form == "bias":
+                    yield "MatMulNBits", attributes, inputs + [None, bias], [(y + bias).astype("f4")]
+                else:
+                    yield "MatMulNBits", attributes, inputs, [y.astype("f4")]
+
+
 def write(folder, op, attributes, inputs, outputs):
     """A folder as the backend suite has them."""
-    infos = [[helper.make_tensor_value_info("%s%d" % (kind, i), onnx.helper.mapping.NP_TYPE_TO_TENSOR_TYPE[v.dtype], v.shape) for i, v in enumerate(list_)]
-             for kind, list_ in (("x", inputs), ("y", outputs))]
-    node = helper.make_node(op, [i.name for i in infos[0]], [i.name for i in infos[1]], **attributes)
-    model = helper.make_model(helper.make_graph([node], "case", *infos), opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    names = ["x%d" % i if v is not None else "" for i, v in enumerate(inputs)]
+    inputs = [v for v in inputs if v is not None]
+    infos = [[helper.make_tensor_value_info(name, onnx.helper.mapping.NP_TYPE_TO_TENSOR_TYPE[v.dtype], v.shape) for name, v in zip(names_, list_)]
+             for names_, list_ in (([n for n in names if n], inputs), (["y%d" % i for i in range(len(outputs))], outputs))]
+    node = helper.make_node(op, names, [i.name for i in infos[1]], **attributes)
+    versions = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
+    constants = []
+    if op == "MatMulNBits":  # weights are constants
+        constants = [numpy_helper.from_array(v, info.name) for v, info in zip(inputs[1:], infos[0][1:])]
+        inputs, infos[0] = inputs[:1], infos[0][:1]
+    model = helper.make_model(helper.make_graph([node], "case", *infos, constants), opset_imports=versions, ir_version=8)
     os.makedirs(os.path.join(folder, "test_data_set_0"))
     with open(os.path.join(folder, "model.onnx"), "wb") as file:
         file.write(model.SerializeToString())
@@ -157,7 +194,7 @@ def main():
     random = numpy.random.default_rng(1)
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        cases = [c for generator in (einsums, top_ks, scatters, reversals, resizes) for c in generator(random)]
+        cases = [c for generator in (einsums, top_ks, scatters, reversals, resizes, block_quantized) for c in generator(random)]
         folders = [os.path.join(folder, str(i)) for i in range(len(cases))]
         for path, case in zip(folders, cases):
             write(path, *case)
@@ -165,7 +202,7 @@ def main():
         for case, line in zip(cases, result.stdout.strip().split("\n")):
             if line.split(" ")[0] not in ("passed", "bound"):
                 failed += 1
-                print(case[0], case[1], [v.shape for v in case[2]], line)
+                print(case[0], case[1], [None if v is None else v.shape for v in case[2]], line)
     print("%d passed, %d failed" % (len(cases) - failed, failed))
     sys.exit(failed > 0 or len(cases) < 100)
 

@@ -146,9 +146,18 @@ def absent_weights(folder):
 def run(program, made, folder, *options):
     path = os.path.join(folder, "m.onnx")
     with open(path, "wb") as file:
-        file.write(made.SerializeToString())
-    done = subprocess.run([program, path, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=60)
+        file.write(made if isinstance(made, bytes) else made.SerializeToString())
+    done = subprocess.run([program, path, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
+                          timeout=60)
     return done.returncode, done.stdout
+
+
+def corpus():
+    """Inputs that a fuzzer found: each is a network, or one error."""
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "fuzz", "corpus", "onnx")
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), "rb") as file:
+            yield name, file.read()
 
 
 def main():
@@ -168,6 +177,13 @@ def main():
             passed, failed = passed + good, failed + (not good)
             if not good:
                 print("%s: status %d: %.300s" % (name, status, text))
+        for name, made in corpus():
+            for options in ([], ["--timing"]):
+                status, text = run(program, made, folder, *options)
+                good = status in (0, 1) and text.count("error:") == status
+                passed, failed = passed + good, failed + (not good)
+                if not good:
+                    print("%s %s: status %d: %.300s" % (name, options, status, text))
         absent = absent_weights(folder)
         good = "TV-F001" in run(program, absent, folder)[1] and run(program, absent, folder, "--timing")[0] == 0
         passed, failed = passed + good, failed + (not good)
