@@ -97,14 +97,14 @@ typedef struct tv_network_session_options {
     int correct_bias;                /* add the mean error that rounded weights cause to the biases */
     const char *emit;                /* folder for the programs and the manifest; may be NULL */
     tv_llm_progress progress;        /* of creating the session and of its runs */
-    struct tv_output_group *outputs; /* puts the files of `emit` in place; borrowed until the session is freed. NULL:
+    struct tv_output_group *outputs; /* puts the files of `emit` in place; outlives the session. NULL:
                                         each is put in place when complete */
 } tv_network_session_options;
 
 /* A network on a target. */
 typedef struct tv_network_session tv_network_session;
 
-/* Creates a session of `network`, which is borrowed, on the target that `options` name: calibrates, chooses tiles,
+/* Creates a session of `network`, which outlives it, on the target that `options` name: calibrates, chooses tiles,
  * uploads the weights. The caller frees it with tv_network_session_free. TV_ERR_INPUT: unknown target, inconsistent
  * options, a node that the machine cannot execute, or a network that does not fit it; TV_ERR_IO; TV_ERR_MEMORY. */
 TV_API tv_status tv_network_session_new(tv_network *network, const tv_network_session_options *options,

@@ -130,6 +130,17 @@ void cmdq_net_evict(cmdq_network *net, uint32_t value);
 /* True when elements [first, first + count) are in one segment. */
 bool cmdq_net_is_resident(const cmdq_network *net, uint32_t value, uint64_t first, uint64_t count);
 
+/* Two buffers for an operand that passes through SPM tile by tile, used in alternation. */
+typedef struct cmdq_net_slots {
+    uint32_t buffers[CMDQ_NET_SLOTS]; /* TV_NO_VALUE: the operand needs none */
+    unsigned next;
+} cmdq_net_slots;
+
+cmdq_net_slots cmdq_net_no_slots(void);
+cmdq_net_slots cmdq_net_allocate_slots(cmdq_network *net, uint64_t bytes);
+void cmdq_net_release_slots(cmdq_network *net, const cmdq_net_slots *slots);
+uint32_t cmdq_net_next_slot(cmdq_net_slots *slots);
+
 /* Elements of a value for reading: from its segment, or brought into `slot`, a buffer that has space for them. */
 cmdq_lower_operand cmdq_net_read(cmdq_network *net, uint32_t value, uint64_t first, uint64_t count, uint32_t slot);
 

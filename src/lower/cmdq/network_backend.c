@@ -8,6 +8,7 @@
 #include "lower/cmdq/network.h"
 #include "machine/target.h"
 #include "num/float.h"
+#include "num/int.h"
 #include "trivet/file.h"
 #include "trivet/trace.h"
 
@@ -308,7 +309,7 @@ static void store_element(const cmdq_net_value *v, uint8_t *data, uint64_t at, d
 {
     double q = x / (double)v->scale;
     if (v->qbits == 8)
-        ((int8_t *)data)[at] = (int8_t)(q > 127 ? 127 : q < -127 ? -127 : nearbyint(q));
+        ((int8_t *)data)[at] = (int8_t)(isnan(q) ? 0 : tv_int_round_clamp(q, -128, 127));
     else if (v->qbits == 16)
         ((uint16_t *)(void *)data)[at] = tv_f16_from_f32((float)x);
     else

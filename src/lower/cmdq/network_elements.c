@@ -23,28 +23,12 @@ static bool is_constant(const cmdq_network *net, uint32_t value)
 
 /* ---- Slots of operands ---- */
 
-/* Two buffers for an operand that is not in one segment of SPM. */
-typedef struct slot_pair {
-    uint32_t buffers[CMDQ_NET_SLOTS];
-    unsigned next;
-} slot_pair;
-
-static slot_pair allocate_pair(cmdq_network *net, uint32_t value, uint64_t elements)
+/* Slots for an operand that is not in one segment of SPM. */
+static cmdq_net_slots allocate_pair(cmdq_network *net, uint32_t value, uint64_t elements)
 {
-    slot_pair pair = {.buffers = {TV_NO_VALUE, TV_NO_VALUE}};
     bool whole = storage_of(net, value)->segment_count == 1;
-    for (unsigned i = 0; i < CMDQ_NET_SLOTS && !whole && net->status == TV_OK; i++)
-        pair.buffers[i] = cmdq_net_buffer(net, bytes_of(net, value, elements));
-    return pair;
+    return whole ? cmdq_net_no_slots() : cmdq_net_allocate_slots(net, bytes_of(net, value, elements));
 }
-
-static void release_pair(cmdq_network *net, const slot_pair *pair)
-{
-    for (unsigned i = 0; i < CMDQ_NET_SLOTS; i++)
-        cmdq_net_release(net, pair->buffers[i]);
-}
-
-static uint32_t next_slot(slot_pair *pair) { return pair->buffers[pair->next++ % CMDQ_NET_SLOTS]; }
 
 /* ---- Constants ---- */
 
@@ -144,11 +128,11 @@ static void emit_unary(cmdq_network *net, const tv_graph_node *n)
 {
     uint64_t all = net->values[n->output].elements, tile = tile_elements(net, n, 1);
     cmdq_net_make_resident(net, n->output);
-    slot_pair in = allocate_pair(net, n->inputs[0], tile), out = allocate_pair(net, n->output, tile);
+    cmdq_net_slots in = allocate_pair(net, n->inputs[0], tile), out = allocate_pair(net, n->output, tile);
     for (uint64_t at = 0, count; at < all && net->status == TV_OK; at += count) {
         count = common_run(net, n->inputs[0], n->output, at, tv_min_u64(tile, all - at));
-        cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], at, count, next_slot(&in)),
-                           y = cmdq_net_write(net, n->output, at, count, next_slot(&out));
+        cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], at, count, cmdq_net_next_slot(&in)),
+                           y = cmdq_net_write(net, n->output, at, count, cmdq_net_next_slot(&out));
         begin_unary(net, n, x, y, count);
         cmdq_net_share_input(net, x, count);
         cmdq_net_share_output(net, n->output, y, count);
@@ -156,8 +140,8 @@ static void emit_unary(cmdq_network *net, const tv_graph_node *n)
         cmdq_net_written(net, n->output, at, count, y);
         net->layers[net->node].tiles++;
     }
-    release_pair(net, &in);
-    release_pair(net, &out);
+    cmdq_net_release_slots(net, &in);
+    cmdq_net_release_slots(net, &out);
 }
 
 /* How the second operand is repeated, as the machine sees it: rows of `length` elements. */
@@ -248,7 +232,7 @@ static void begin_binary(cmdq_network *net, const tv_graph_node *n, const pair *
 }
 
 /* The second operand where it is the same for all tiles. */
-static cmdq_lower_operand load_repeated(cmdq_network *net, const pair *p, slot_pair *slots)
+static cmdq_lower_operand load_repeated(cmdq_network *net, const pair *p, cmdq_net_slots *slots)
 {
     if (is_constant(net, p->other)) {
         cmdq_lower_operand to = load_constant(net, p->other);
@@ -256,7 +240,7 @@ static cmdq_lower_operand load_repeated(cmdq_network *net, const pair *p, slot_p
         return to;
     }
     *slots = allocate_pair(net, p->other, net->values[p->other].elements);
-    return cmdq_net_read(net, p->other, 0, net->values[p->other].elements, next_slot(slots));
+    return cmdq_net_read(net, p->other, 0, net->values[p->other].elements, cmdq_net_next_slot(slots));
 }
 
 static void emit_binary(cmdq_network *net, const tv_graph_node *n)
@@ -269,10 +253,10 @@ static void emit_binary(cmdq_network *net, const tv_graph_node *n)
         upload_constant(net, p.other);
     if (p.repeat == REPEAT_BLOCK)
         tile = tv_min_u64(tile, p.length);
-    slot_pair other = {.buffers = {TV_NO_VALUE, TV_NO_VALUE}};
+    cmdq_net_slots other = cmdq_net_no_slots();
     cmdq_lower_operand operands[3] = {{0}}, repeated = {0};
     cmdq_net_make_resident(net, n->output);
-    slot_pair in = allocate_pair(net, p.whole, tile), out = allocate_pair(net, n->output, tile);
+    cmdq_net_slots in = allocate_pair(net, p.whole, tile), out = allocate_pair(net, n->output, tile);
     if (same)
         other = allocate_pair(net, p.other, tile);
     else
@@ -284,21 +268,21 @@ static void emit_binary(cmdq_network *net, const tv_graph_node *n)
             count = tv_min_u64(count, p.length - own);
         if (same)
             count = cmdq_net_run_length(net, p.other, own, count);
-        operands[0] = cmdq_net_read(net, p.whole, at, count, next_slot(&in));
-        operands[1] = same                      ? cmdq_net_read(net, p.other, own, count, next_slot(&other))
+        operands[0] = cmdq_net_read(net, p.whole, at, count, cmdq_net_next_slot(&in));
+        operands[1] = same                      ? cmdq_net_read(net, p.other, own, count, cmdq_net_next_slot(&other))
                       : by_row                  ? cmdq_lower_skip(repeated, at / p.length)
                       : p.repeat == REPEAT_NONE ? cmdq_lower_skip(repeated, at)
                                                 : repeated;
-        operands[2] = cmdq_net_write(net, n->output, at, count, next_slot(&out));
+        operands[2] = cmdq_net_write(net, n->output, at, count, cmdq_net_next_slot(&out));
         begin_binary(net, n, &p, operands, count);
         cmdq_net_share_output(net, n->output, operands[2], count);
         cmdq_lower_finish_entry(&net->l);
         cmdq_net_written(net, n->output, at, count, operands[2]);
         net->layers[net->node].tiles++;
     }
-    release_pair(net, &in);
-    release_pair(net, &out);
-    release_pair(net, &other);
+    cmdq_net_release_slots(net, &in);
+    cmdq_net_release_slots(net, &out);
+    cmdq_net_release_slots(net, &other);
 }
 
 /* ---- Along the last axis ---- */
@@ -331,8 +315,8 @@ static void emit_rows(cmdq_network *net, const tv_graph_node *n)
              rows_tile = tv_min_u64(rows_max, tv_ceil_div(rows_all, net->l.ve));
     cmdq_lower_operand gains = {.buffer = TV_NO_VALUE}, bias = gains;
     cmdq_net_make_resident(net, n->output);
-    slot_pair in = allocate_pair(net, n->inputs[0], rows_tile * length),
-              out = allocate_pair(net, n->output, rows_tile * out_length);
+    cmdq_net_slots in = allocate_pair(net, n->inputs[0], rows_tile * length),
+                   out = allocate_pair(net, n->output, rows_tile * out_length);
     if (n->op == TV_OP_NORM && n->inputs[1] != TV_NO_VALUE)
         gains = load_constant(net, n->inputs[1]);
     if (n->op == TV_OP_NORM && n->inputs[2] != TV_NO_VALUE)
@@ -340,8 +324,9 @@ static void emit_rows(cmdq_network *net, const tv_graph_node *n)
     for (uint64_t row = 0, rows; row < rows_all && net->status == TV_OK; row += rows) {
         rows = tv_min_u64(rows_tile, rows_all - row);
         rows = cmdq_net_run_length(net, n->output, row * out_length, rows * out_length) / out_length;
-        cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], row * length, rows * length, next_slot(&in)),
-                           y = cmdq_net_write(net, n->output, row * out_length, rows * out_length, next_slot(&out));
+        cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], row * length, rows * length, cmdq_net_next_slot(&in)),
+                           y = cmdq_net_write(net, n->output, row * out_length, rows * out_length,
+                                              cmdq_net_next_slot(&out));
         begin_rows(net, n, x, y, rows, length);
         cmdq_net_share_input(net, x, rows * length);
         cmdq_net_share_output(net, n->output, y, rows * out_length);
@@ -359,8 +344,8 @@ static void emit_rows(cmdq_network *net, const tv_graph_node *n)
     }
     cmdq_net_release(net, gains.buffer);
     cmdq_net_release(net, bias.buffer);
-    release_pair(net, &in);
-    release_pair(net, &out);
+    cmdq_net_release_slots(net, &in);
+    cmdq_net_release_slots(net, &out);
 }
 
 /* ---- Pools ---- */
@@ -435,8 +420,8 @@ static void emit_pool(cmdq_network *net, const tv_graph_node *n)
     cmdq_net_make_resident(net, n->output);
     uint64_t crossing = cmdq_net_crossing_rows(net, n->inputs[0], span, p.stride[0]),
              in_rows = tv_min_u64(p.in_h, crossing ? crossing : (tile - 1) * p.stride[0] + span);
-    slot_pair in = allocate_pair(net, n->inputs[0], in_rows * in_row),
-              out = allocate_pair(net, n->output, tile * out_row);
+    cmdq_net_slots in = allocate_pair(net, n->inputs[0], in_rows * in_row),
+                   out = allocate_pair(net, n->output, tile * out_row);
     for (uint64_t row = 0, rows; row < p.out_h && net->status == TV_OK; row += rows) {
         rows = tv_min_u64(tile, p.out_h - row);
         rows = cmdq_net_run_length(net, n->output, row * out_row, rows * out_row) / out_row;
@@ -447,14 +432,15 @@ static void emit_pool(cmdq_network *net, const tv_graph_node *n)
                  last = tv_min_u64(p.in_h, end > p.pad[0] ? end - p.pad[0] : 0);
         uint64_t sizes[4] = {last - first, begin < p.pad[0] ? p.pad[0] - begin : 0,
                              end > p.in_h + p.pad[0] ? end - p.in_h - p.pad[0] : 0, rows};
-        cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], first * in_row, sizes[0] * in_row, next_slot(&in)),
-                           y = cmdq_net_write(net, n->output, row * out_row, rows * out_row, next_slot(&out));
+        cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], first * in_row, sizes[0] * in_row,
+                                             cmdq_net_next_slot(&in)),
+                           y = cmdq_net_write(net, n->output, row * out_row, rows * out_row, cmdq_net_next_slot(&out));
         emit_pool_tile(net, n, &p, x, y, sizes);
         cmdq_net_written(net, n->output, row * out_row, rows * out_row, y);
         net->layers[net->node].tiles++;
     }
-    release_pair(net, &in);
-    release_pair(net, &out);
+    cmdq_net_release_slots(net, &in);
+    cmdq_net_release_slots(net, &out);
 }
 
 /* ---- Moves ---- */
@@ -481,16 +467,16 @@ static void emit_columns(cmdq_network *net, const tv_graph_node *n, uint32_t val
     uint64_t limit = TILE_BYTES / 4, rows = tv_graph_elements(net->graph, value) / from,
              piece = tv_min_u64(from, limit), tile = piece < from ? 1 : tv_min_u64(rows, limit / from);
     bool converts = in->qbits != out->qbits || in->scale != out->scale;
-    slot_pair slots = allocate_pair(net, value, tile * piece), copies = {.buffers = {TV_NO_VALUE, TV_NO_VALUE}};
+    cmdq_net_slots slots = allocate_pair(net, value, tile * piece), copies = cmdq_net_no_slots();
     for (unsigned i = 0; i < CMDQ_NET_SLOTS && converts && net->status == TV_OK; i++)
         copies.buffers[i] = cmdq_net_buffer(net, tile * piece * out->qbits / 8);
     for (uint64_t row = 0, column = 0, count, width; row < rows && net->status == TV_OK;) {
         count = tv_min_u64(tile, rows - row);
         width = tv_min_u64(piece, from - column);
         cmdq_lower_operand x =
-            cmdq_net_read(net, value, row * from + column, (count - 1) * from + width, next_slot(&slots));
+            cmdq_net_read(net, value, row * from + column, (count - 1) * from + width, cmdq_net_next_slot(&slots));
         if (converts) {
-            cmdq_lower_operand y = {next_slot(&copies), 0, out->qbits, out->scale};
+            cmdq_lower_operand y = {cmdq_net_next_slot(&copies), 0, out->qbits, out->scale};
             cmdq_lower_elementwise(&net->l, CMDQ_VE_CAST_TILE, x, NULL, y, (count - 1) * from + width);
             x = y;
         }
@@ -502,8 +488,8 @@ static void emit_columns(cmdq_network *net, const tv_graph_node *n, uint32_t val
             row += count;
         }
     }
-    release_pair(net, &slots);
-    release_pair(net, &copies);
+    cmdq_net_release_slots(net, &slots);
+    cmdq_net_release_slots(net, &copies);
 }
 
 /* Stores the inputs side by side in DRAM. */
@@ -528,7 +514,7 @@ static void emit_reorder(cmdq_network *net, const tv_graph_node *n)
     const tv_graph_shape *s = cmdq_net_dims(net, from_last ? n->inputs[0] : n->output);
     uint64_t channels = (uint64_t)s->dims[1], all = net->values[n->output].elements, pixels = all / channels;
     cmdq_net_make_resident(net, n->output);
-    slot_pair in = allocate_pair(net, n->inputs[0], all), out = allocate_pair(net, n->output, all);
+    cmdq_net_slots in = allocate_pair(net, n->inputs[0], all), out = allocate_pair(net, n->output, all);
     if (net->status == TV_OK) {
         cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], 0, all, in.buffers[0]),
                            y = cmdq_net_write(net, n->output, 0, all, out.buffers[0]);
@@ -538,8 +524,8 @@ static void emit_reorder(cmdq_network *net, const tv_graph_node *n)
         cmdq_net_written(net, n->output, 0, all, y);
         net->layers[net->node].tiles++;
     }
-    release_pair(net, &in);
-    release_pair(net, &out);
+    cmdq_net_release_slots(net, &in);
+    cmdq_net_release_slots(net, &out);
 }
 
 /* ---- Dispatch ---- */

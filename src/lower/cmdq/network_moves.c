@@ -10,29 +10,6 @@ static cmdq_net_value *storage_of(const cmdq_network *net, uint32_t value)
     return &net->values[net->values[value].storage];
 }
 
-/* ---- Slots ---- */
-
-typedef struct slot_pair {
-    uint32_t buffers[CMDQ_NET_SLOTS];
-    unsigned next;
-} slot_pair;
-
-static slot_pair allocate_slots(cmdq_network *net, uint64_t bytes)
-{
-    slot_pair pair = {.buffers = {TV_NO_VALUE, TV_NO_VALUE}};
-    for (unsigned i = 0; i < CMDQ_NET_SLOTS && net->status == TV_OK; i++)
-        pair.buffers[i] = cmdq_net_buffer(net, bytes);
-    return pair;
-}
-
-static void release_slots(cmdq_network *net, const slot_pair *pair)
-{
-    for (unsigned i = 0; i < CMDQ_NET_SLOTS; i++)
-        cmdq_net_release(net, pair->buffers[i]);
-}
-
-static uint32_t next_slot(slot_pair *pair) { return pair->buffers[pair->next++ % CMDQ_NET_SLOTS]; }
-
 /* ---- Slices ---- */
 
 /* Rows of `count` elements, `stride` elements apart, from element `first` on. */
@@ -99,15 +76,15 @@ static void emit_selection(cmdq_network *net, const tv_graph_node *n)
         return;
     uint64_t tile = tv_max_u64(1, TILE_BYTES * 8 / qbits / s.count), count = tv_min_u64(tile, s.rows);
     cmdq_net_store(net, n->inputs[0]);
-    slot_pair slots = allocate_slots(net, count * s.count * qbits / 8);
+    cmdq_net_slots slots = cmdq_net_allocate_slots(net, count * s.count * qbits / 8);
     for (uint64_t row = 0; row < s.rows && net->status == TV_OK; row += count) {
         count = tv_min_u64(tile, s.rows - row);
         cmdq_lower_operand x = cmdq_net_read_rows(net, n->inputs[0], s.first + row * s.stride, count, s.count, s.stride,
-                                                  next_slot(&slots));
+                                                  cmdq_net_next_slot(&slots));
         cmdq_net_written(net, n->output, row * s.count, count * s.count, x);
         net->layers[net->node].tiles++;
     }
-    release_slots(net, &slots);
+    cmdq_net_release_slots(net, &slots);
 }
 
 /* ---- Permutations ---- */
@@ -138,19 +115,19 @@ static bool describe_permutation(const cmdq_network *net, const tv_graph_node *n
 }
 
 static void emit_block(cmdq_network *net, const tv_graph_node *n, const permutation *p, uint64_t from, uint64_t to,
-                       slot_pair slots[2])
+                       cmdq_net_slots slots[2])
 {
     uint64_t outer = p->dims[p->rank - 2], inner = p->dims[p->rank - 1];
     const cmdq_net_value *v = storage_of(net, n->output);
     if (!p->transposes) {
-        cmdq_lower_operand x =
-            cmdq_net_read_rows(net, n->inputs[0], from, outer, inner, p->strides[p->rank - 2], next_slot(&slots[0]));
+        cmdq_lower_operand x = cmdq_net_read_rows(net, n->inputs[0], from, outer, inner, p->strides[p->rank - 2],
+                                                  cmdq_net_next_slot(&slots[0]));
         cmdq_net_written(net, n->output, to, outer * inner, x);
         return;
     }
-    cmdq_lower_operand x =
-        cmdq_net_read_rows(net, n->inputs[0], from, inner, outer, p->strides[p->rank - 1], next_slot(&slots[0]));
-    cmdq_lower_operand y = {next_slot(&slots[1]), 0, v->qbits, v->scale};
+    cmdq_lower_operand x = cmdq_net_read_rows(net, n->inputs[0], from, inner, outer, p->strides[p->rank - 1],
+                                              cmdq_net_next_slot(&slots[0]));
+    cmdq_lower_operand y = {cmdq_net_next_slot(&slots[1]), 0, v->qbits, v->scale};
     cmdq_lower_begin_vector(&net->l, CMDQ_VE_TRANSPOSE_TILE, x, y, inner, outer);
     cmdq_lower_finish_entry(&net->l);
     cmdq_net_written(net, n->output, to, outer * inner, y);
@@ -164,9 +141,9 @@ static void emit_transpose(cmdq_network *net, const tv_graph_node *n)
         return;
     uint64_t block = p.dims[p.rank - 1] * p.dims[p.rank - 2], bytes = block * storage_of(net, n->output)->qbits / 8;
     cmdq_net_store(net, n->inputs[0]);
-    slot_pair slots[2] = {allocate_slots(net, bytes), {.buffers = {TV_NO_VALUE, TV_NO_VALUE}}};
+    cmdq_net_slots slots[2] = {cmdq_net_allocate_slots(net, bytes), cmdq_net_no_slots()};
     if (p.transposes && net->status == TV_OK)
-        slots[1] = allocate_slots(net, bytes);
+        slots[1] = cmdq_net_allocate_slots(net, bytes);
     for (uint64_t to = 0; to < all && net->status == TV_OK; to += block) {
         emit_block(net, n, &p, from, to, slots);
         net->layers[net->node].tiles++;
@@ -178,8 +155,8 @@ static void emit_transpose(cmdq_network *net, const tv_graph_node *n)
             index[i] = 0;
         }
     }
-    release_slots(net, &slots[0]);
-    release_slots(net, &slots[1]);
+    cmdq_net_release_slots(net, &slots[0]);
+    cmdq_net_release_slots(net, &slots[1]);
 }
 
 /* ---- Products of two values ---- */
@@ -205,26 +182,26 @@ static void emit_matmul(cmdq_network *net, const tv_graph_node *n)
                               storage_of(net, n->output)->qbits};
     uint64_t row_bytes = tv_max_u64(k * bits[0], columns * bits[2]) / 8, tile = tv_max_u64(1, TILE_BYTES / row_bytes),
              rows = tv_min_u64(tile, m);
-    slot_pair left = allocate_slots(net, rows * k * bits[0] / 8),
-              right = allocate_slots(net, k * columns * bits[1] / 8),
-              out = allocate_slots(net, rows * columns * bits[2] / 8);
+    cmdq_net_slots left = cmdq_net_allocate_slots(net, rows * k * bits[0] / 8),
+                   right = cmdq_net_allocate_slots(net, k * columns * bits[1] / 8),
+                   out = cmdq_net_allocate_slots(net, rows * columns * bits[2] / 8);
     for (uint64_t batch = 0; batch < batches && net->status == TV_OK; batch++) {
         cmdq_lower_operand operands[3];
-        operands[1] =
-            cmdq_net_read(net, n->inputs[1], b_batches == 1 ? 0 : batch * k * columns, k * columns, next_slot(&right));
+        operands[1] = cmdq_net_read(net, n->inputs[1], b_batches == 1 ? 0 : batch * k * columns, k * columns,
+                                    cmdq_net_next_slot(&right));
         for (uint64_t row = 0; row < m && net->status == TV_OK; row += rows) {
             rows = tv_min_u64(tile, m - row);
             uint64_t at = batch * m + row;
-            operands[0] = cmdq_net_read(net, n->inputs[0], at * k, rows * k, next_slot(&left));
-            operands[2] = (cmdq_lower_operand){next_slot(&out), 0, bits[2], storage_of(net, n->output)->scale};
+            operands[0] = cmdq_net_read(net, n->inputs[0], at * k, rows * k, cmdq_net_next_slot(&left));
+            operands[2] = (cmdq_lower_operand){cmdq_net_next_slot(&out), 0, bits[2], storage_of(net, n->output)->scale};
             emit_product_tile(net, operands, rows, columns, k);
             cmdq_net_written(net, n->output, at * columns, rows * columns, operands[2]);
             net->layers[net->node].tiles++;
         }
     }
-    release_slots(net, &left);
-    release_slots(net, &right);
-    release_slots(net, &out);
+    cmdq_net_release_slots(net, &left);
+    cmdq_net_release_slots(net, &right);
+    cmdq_net_release_slots(net, &out);
 }
 
 /* ---- Dispatch ---- */

@@ -276,6 +276,24 @@ uint32_t cmdq_net_buffer(cmdq_network *net, uint64_t bytes)
     return buffer;
 }
 
+cmdq_net_slots cmdq_net_no_slots(void) { return (cmdq_net_slots){.buffers = {TV_NO_VALUE, TV_NO_VALUE}}; }
+
+cmdq_net_slots cmdq_net_allocate_slots(cmdq_network *net, uint64_t bytes)
+{
+    cmdq_net_slots slots = cmdq_net_no_slots();
+    for (unsigned i = 0; i < CMDQ_NET_SLOTS && net->status == TV_OK; i++)
+        slots.buffers[i] = cmdq_net_buffer(net, bytes);
+    return slots;
+}
+
+void cmdq_net_release_slots(cmdq_network *net, const cmdq_net_slots *slots)
+{
+    for (unsigned i = 0; i < CMDQ_NET_SLOTS; i++)
+        cmdq_net_release(net, slots->buffers[i]);
+}
+
+uint32_t cmdq_net_next_slot(cmdq_net_slots *slots) { return slots->buffers[slots->next++ % CMDQ_NET_SLOTS]; }
+
 /* Segments of whole rows; false: there is no space, or a row fits no bank. */
 static bool add_segments(cmdq_network *net, cmdq_net_value *v)
 {
