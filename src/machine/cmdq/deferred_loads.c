@@ -104,13 +104,29 @@ uint8_t *cmdq_tile_bytes(const cmdq_exec *x, const cmdq_tile *t)
             prepare_dram_write(m, t);
         return m->dram.bytes + t->start;
     }
-    return t->writes ? spm_to_write(m, spm, t->bytes, t->reads) : (uint8_t *)(uintptr_t)spm_to_read(m, spm, t->bytes);
+    uint64_t bytes = cmdq_tile_extent(t);
+    return t->writes ? spm_to_write(m, spm, bytes, t->reads || t->rows > 1) /* what is between the rows is kept */
+                     : (uint8_t *)(uintptr_t)spm_to_read(m, spm, bytes);
+}
+
+const uint8_t *cmdq_tile_packed(cmdq_exec *x, const cmdq_tile *t, cmdq_scratch_use use)
+{
+    if (t->rows == 1)
+        return cmdq_tile_bytes(x, t);
+    uint8_t *out = cmdq_scratch(x, use, t->rows * t->bytes);
+    if (out)
+        cmdq_copy_rows(out, t->bytes, cmdq_tile_bytes(x, t), t->stride, t->rows, t->bytes);
+    return out;
 }
 
 const uint8_t *cmdq_tile_rows(const cmdq_exec *x, const cmdq_tile *t, uint64_t row_bytes, uint64_t *stride)
 {
     const cmdq_memories *m = x->memories;
     uint64_t spm = t->bank * x->params->bank_bytes + t->start;
+    if (t->rows > 1) {
+        *stride = t->stride;
+        return cmdq_tile_bytes(x, t);
+    }
     for (unsigned i = 0; i < m->load_count; i++) {
         const cmdq_deferred_load *load = &m->loads[i];
         if (load->spm == spm && load->bytes == t->bytes && load->row_bytes == row_bytes) {

@@ -49,8 +49,12 @@ typedef enum cmdq_scratch_use {
     CMDQ_SCRATCH_PACKED_SUMS,
     CMDQ_SCRATCH_BIAS,   /* TE: bias; VE: cosines and sines */
     CMDQ_SCRATCH_SCALES, /* TE: of weights; VE: a second input before it is repeated */
+    /* TE: operands whose rows are apart in SPM, side by side */
+    CMDQ_SCRATCH_PACKED_A,
+    CMDQ_SCRATCH_PACKED_B,
+    CMDQ_SCRATCH_PACKED_OUT,
 } cmdq_scratch_use;
-_Static_assert(CMDQ_SCRATCH_SCALES + 1 == CMDQ_SCRATCHES, "a buffer for each use");
+_Static_assert(CMDQ_SCRATCH_PACKED_OUT + 1 == CMDQ_SCRATCHES, "a buffer for each use");
 
 /* `bytes` of scratch memory, valid until the next call for the same use. NULL, with the outcome CMDQ_NO_MEMORY, when
  * out of memory. */
@@ -59,8 +63,12 @@ void *cmdq_scratch(cmdq_exec *x, cmdq_scratch_use use, uint64_t bytes);
 /* deferred_loads.c */
 
 /* The bytes of a tile on the host, valid until some of them are written. A tile that is written must be written in
- * full. */
+ * full, all of its rows. */
 uint8_t *cmdq_tile_bytes(const cmdq_exec *x, const cmdq_tile *tile);
+
+/* A tile that is read, with its rows side by side: in place, or in scratch memory if they are apart. NULL when out of
+ * memory. */
+const uint8_t *cmdq_tile_packed(cmdq_exec *x, const cmdq_tile *tile, cmdq_scratch_use use);
 
 /* A tile that is read, as rows of `row_bytes`, *stride bytes from row to row. */
 const uint8_t *cmdq_tile_rows(const cmdq_exec *x, const cmdq_tile *tile, uint64_t row_bytes, uint64_t *stride);

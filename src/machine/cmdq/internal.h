@@ -45,7 +45,7 @@ typedef enum cmdq_operand {
     CMDQ_OPERANDS
 } cmdq_operand;
 
-/* Bytes that an operation accesses: in DRAM `rows` rows of `bytes`, `stride` bytes from row to row; in SPM one row. */
+/* Bytes that an operation accesses: `rows` rows of `bytes`, `stride` bytes from row to row. In SPM mostly one row. */
 typedef struct cmdq_tile {
     uint64_t start; /* byte of the bank, or of DRAM */
     uint64_t bytes, rows, stride;
@@ -114,10 +114,13 @@ static inline bool cmdq_overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64
     return a < b + b_bytes && b < a + a_bytes;
 }
 
-/* Whether two tiles of SPM share no byte; b may be NULL. */
+/* Bytes from the first byte of a tile to its last. */
+static inline uint64_t cmdq_tile_extent(const cmdq_tile *t) { return (t->rows - 1) * t->stride + t->bytes; }
+
+/* Whether two tiles of SPM certainly share no byte; b may be NULL. */
 static inline bool cmdq_are_disjoint(const cmdq_tile *a, const cmdq_tile *b)
 {
-    return !b || a->bank != b->bank || !cmdq_overlap(a->start, a->bytes, b->start, b->bytes);
+    return !b || a->bank != b->bank || !cmdq_overlap(a->start, cmdq_tile_extent(a), b->start, cmdq_tile_extent(b));
 }
 
 /* ---- Plans ---- */
@@ -147,7 +150,7 @@ void cmdq_plan_fini(cmdq_plan *plan);
 
 /* ---- Execution ---- */
 
-enum { CMDQ_SCRATCHES = 9, CMDQ_LOADS_MAX = 8 };
+enum { CMDQ_SCRATCHES = 12, CMDQ_LOADS_MAX = 8 };
 
 /* A deferred load (deferred_loads.c): bytes of SPM whose contents are still in DRAM, there in rows of `row_bytes`,
  * `stride` bytes from row to row. */

@@ -277,6 +277,32 @@ static uint8_t count_special_functions(const cmdq_resolver *r)
     return (uint8_t)(has_special_activation + cmdq_op_has(r, CMDQ_F_soft_cap));
 }
 
+/* Makes the tile that was added last `rows` rows of `columns` elements, as far apart as the field says. */
+static bool spread_rows(cmdq_resolver *r, cmdq_field id, uint64_t rows, uint64_t columns)
+{
+    cmdq_tile *t = &r->op->tiles[r->op->tile_count - 1];
+    uint64_t stride = cmdq_op_field(r, id), bytes = columns * t->qbits / 8;
+    tv_u128 end = t->start + (tv_u128)(rows - 1) * stride + bytes;
+    if (!stride || rows == 1)
+        return true;
+    if (columns * t->qbits % 8)
+        return cmdq_reject(r, CMDQ_CODE_COMBINATION, id, "leave the stride out: the rows are packed then",
+                           "a row of %" PRIu64 " elements of %u bits is not whole bytes", columns, (unsigned)t->qbits);
+    if (stride == bytes)
+        return true;
+    if (stride < bytes)
+        return cmdq_reject(r, CMDQ_CODE_COMBINATION, id, NULL,
+                           "'%s' %" PRIu64 " is less than a row's %" PRIu64 " bytes", field_name(id), stride, bytes);
+    if (end > r->params->bank_bytes)
+        return cmdq_reject(r, CMDQ_CODE_SPM_RANGE, id, "cut the tile",
+                           "%" PRIu64 " rows, %" PRIu64 " bytes apart from offset 0x%" PRIx64 ", run past their bank",
+                           rows, stride, t->start);
+    t->bytes = bytes;
+    t->rows = rows;
+    t->stride = stride;
+    return true;
+}
+
 /* Adds the tiles of parameters that are given: biases, scales of weights, a residual. */
 static bool add_parameter_tiles(cmdq_resolver *r)
 {
@@ -288,8 +314,9 @@ static bool add_parameter_tiles(cmdq_resolver *r)
            (!cmdq_op_has(r, CMDQ_F_wgt_scale_bank) ||
             cmdq_add_spm_tile(r, CMDQ_SCALES, CMDQ_F_wgt_scale_bank, scales, 32, CMDQ_READS)) &&
            (!cmdq_op_has(r, CMDQ_F_residual_bank) ||
-            cmdq_add_spm_tile(r, CMDQ_RESIDUAL, CMDQ_F_residual_bank, outputs,
-                              (unsigned)cmdq_op_field(r, CMDQ_F_qbits_residual), CMDQ_READS));
+            (cmdq_add_spm_tile(r, CMDQ_RESIDUAL, CMDQ_F_residual_bank, outputs,
+                               (unsigned)cmdq_op_field(r, CMDQ_F_qbits_residual), CMDQ_READS) &&
+             spread_rows(r, CMDQ_F_residual_stride, op->m, op->n)));
 }
 
 /* Sets the products that are made and those that take time, for each output. */
@@ -312,9 +339,10 @@ static bool add_tensor_tiles(cmdq_resolver *r, tv_u128 inputs)
     op->special_functions = count_special_functions(r);
     op->input_count = (uint64_t)inputs; /* they fit a bank, or are rejected */
     return cmdq_add_spm_tile(r, CMDQ_IN, CMDQ_F_ifm_bank, inputs, op->activation_bits, CMDQ_READS) &&
+           spread_rows(r, CMDQ_F_ifm_stride, op->m, op->k) &&
            cmdq_add_spm_tile(r, CMDQ_OUT, CMDQ_F_ofm_bank, (tv_u128)op->m * op->n,
                              (unsigned)cmdq_op_field(r, CMDQ_F_qbits_ofm), out) &&
-           add_parameter_tiles(r);
+           spread_rows(r, CMDQ_F_ofm_stride, op->m, op->n) && add_parameter_tiles(r);
 }
 
 /* Adds the tile of dense weights, n * k. */
@@ -323,7 +351,9 @@ static bool add_weight_tile(cmdq_resolver *r)
     tv_u128 weights = (tv_u128)r->op->n * r->op->k;
     r->op->weight_bits = (uint8_t)cmdq_op_field(r, CMDQ_F_qbits_weight);
     r->op->weight_count = (uint64_t)weights;
-    return cmdq_add_spm_tile(r, CMDQ_WGT, CMDQ_F_wgt_bank, weights, r->op->weight_bits, CMDQ_READS);
+    return cmdq_add_spm_tile(r, CMDQ_WGT, CMDQ_F_wgt_bank, weights, r->op->weight_bits, CMDQ_READS) &&
+           (r->entry->opcode == CMDQ_TE_AV_TILE ? spread_rows(r, CMDQ_F_wgt_stride, r->op->k, r->op->n)
+                                                : spread_rows(r, CMDQ_F_wgt_stride, r->op->n, r->op->k));
 }
 
 bool cmdq_resolve_gemm(cmdq_resolver *r)

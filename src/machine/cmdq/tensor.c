@@ -15,13 +15,15 @@
 /* A tile as an array of `count` INT8 or binary32; INT8 in place. NULL when out of memory. */
 static const void *unpack_operand(cmdq_exec *x, const cmdq_tile *t, bool integers, uint64_t count, cmdq_scratch_use use)
 {
-    if (integers && t->qbits == 8)
-        return cmdq_tile_bytes(x, t);
+    const uint8_t *packed =
+        cmdq_tile_packed(x, t, use == CMDQ_SCRATCH_A ? CMDQ_SCRATCH_PACKED_A : CMDQ_SCRATCH_PACKED_B);
+    if (!packed || (integers && t->qbits == 8))
+        return packed;
     void *out = cmdq_scratch(x, use, count * (integers ? 1 : sizeof(float)));
     if (out && integers)
-        cmdq_unpack_s8(cmdq_tile_bytes(x, t), t->qbits, count, out);
+        cmdq_unpack_s8(packed, t->qbits, count, out);
     else if (out)
-        cmdq_unpack_f32(cmdq_tile_bytes(x, t), t->qbits, count, out);
+        cmdq_unpack_f32(packed, t->qbits, count, out);
     return out;
 }
 
@@ -53,8 +55,8 @@ static bool pack_activations(cmdq_exec *x, cmdq_matmul *p, const cmdq_tile *in)
                                    .variant = (uint8_t)p->variant,
                                    .weight_bits = (uint8_t)p->weight_bits};
     const cmdq_packed_input *had = &m->packed;
-    bool same = had->bytes && had->spm == key.spm && had->bytes == key.bytes && had->m == key.m && had->k == key.k &&
-                had->variant == key.variant && had->weight_bits == key.weight_bits;
+    bool same = in->rows == 1 && had->bytes && had->spm == key.spm && had->bytes == key.bytes && had->m == key.m &&
+                had->k == key.k && had->variant == key.variant && had->weight_bits == key.weight_bits;
     if (!same) {
         int8_t *packed = cmdq_scratch(x, CMDQ_SCRATCH_PACKED, cmdq_packed_bytes(p));
         int32_t *sums = cmdq_scratch(x, CMDQ_SCRATCH_PACKED_SUMS, cmdq_packed_sums_count(p) * sizeof *sums);
@@ -63,7 +65,8 @@ static bool pack_activations(cmdq_exec *x, cmdq_matmul *p, const cmdq_tile *in)
             return false;
         cmdq_pack_activations(p, packed, sums);
         m->packed = key;
-        if (in->qbits != 8) /* others are unpacked to scratch memory first, which costs more than packing */
+        if (in->qbits != 8 ||
+            in->rows > 1) /* others are unpacked to scratch memory first, which costs more than packing */
             m->packed.bytes = 0;
     }
     p->packed = (const int8_t *)m->scratch[CMDQ_SCRATCH_PACKED].data;
@@ -102,7 +105,7 @@ static bool set_operands(cmdq_exec *x, cmdq_matmul *p)
     p->stride = p->k * p->weight_bits / 8;
     const void *a = unpack_operand(x, in, exact, op->input_count, CMDQ_SCRATCH_A);
     const void *b = strided  ? cmdq_tile_rows(x, wgt, p->stride, &p->stride)
-                    : packed ? cmdq_tile_bytes(x, wgt)
+                    : packed ? cmdq_tile_packed(x, wgt, CMDQ_SCRATCH_PACKED_B)
                              : unpack_operand(x, wgt, integers, op->weight_count, CMDQ_SCRATCH_B);
     if (p->transposed && b && !cmdq_takes_transposed(p->variant))
         b = transpose(x, b, op->k, op->n, integers ? 1 : sizeof(float));
@@ -194,7 +197,7 @@ static bool multiply_sparse(cmdq_exec *x, const cmdq_matmul *p)
 /* Whether results can be written to the output tile directly: it holds aligned binary32 and overlaps no operand. */
 static bool can_write_output_directly(const cmdq_exec *x, const cmdq_matmul *p, const cmdq_tile *out)
 {
-    return cmdq_writes_final_output(p) && out->qbits == 32 &&
+    return cmdq_writes_final_output(p) && out->qbits == 32 && out->rows == 1 &&
            (out->bank * x->params->bank_bytes + out->start) % sizeof(float) == 0 &&
            cmdq_are_disjoint(out, cmdq_find_tile(x->op, CMDQ_IN)) &&
            cmdq_are_disjoint(out, cmdq_find_tile(x->op, CMDQ_WGT)) &&
@@ -237,6 +240,15 @@ static bool has_epilogue(const cmdq_exec *x)
            cmdq_exec_integer(x, CMDQ_F_activation) != CMDQ_ACTIVATION_NONE;
 }
 
+/* Packs rows of results into the output tile. */
+static void pack_rows(cmdq_exec *x, const float *values, const cmdq_tile *out)
+{
+    uint64_t rows = out->rows, columns = x->op->m * x->op->n / rows;
+    uint8_t *to = cmdq_tile_bytes(x, out);
+    for (uint64_t i = 0; i < rows; i++)
+        cmdq_pack(values + i * columns, out->qbits, columns, to + i * out->stride);
+}
+
 static void exec_tensor(cmdq_exec *x, bool dense, bool transposed, cmdq_multiply_fn *multiply)
 {
     const cmdq_op *op = x->op;
@@ -270,7 +282,7 @@ static void exec_tensor(cmdq_exec *x, bool dense, bool transposed, cmdq_multiply
     if (epilogue)
         apply_epilogue(x, p.out, op->m * op->n);
     if (!cmdq_is_out_of_memory(x))
-        cmdq_pack(p.out, out->qbits, op->m * op->n, cmdq_tile_bytes(x, out));
+        pack_rows(x, p.out, out);
 }
 
 void cmdq_exec_gemm(cmdq_exec *x) { exec_tensor(x, true, false, multiply_dense); }

@@ -58,7 +58,9 @@ const float *cmdq_tile_f32(cmdq_exec *x, const cmdq_tile *tile, uint64_t count, 
 {
     if (!tile)
         return NULL;
-    const uint8_t *bytes = cmdq_tile_bytes(x, tile);
+    const uint8_t *bytes = cmdq_tile_packed(x, tile, CMDQ_SCRATCH_PACKED_OUT);
+    if (!bytes)
+        return NULL;
     if (tile->qbits == 32 && scale == 1 && (uintptr_t)bytes % _Alignof(float) == 0)
         return (const float *)(const void *)bytes;
     float *out = cmdq_scratch(x, use, count * sizeof *out);
