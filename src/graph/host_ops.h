@@ -3,12 +3,14 @@
 #ifndef TV_GRAPH_HOST_OPS_H
 #define TV_GRAPH_HOST_OPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct tv_host_op {
     const char *name;
     uint64_t count;    /* number of times */
     uint64_t elements; /* BF16 values processed in total, two bytes each */
+    bool by_order;     /* done when the programs run in order: programs that are written need no host for it */
 } tv_host_op;
 
 #endif

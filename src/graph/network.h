@@ -48,7 +48,8 @@ typedef struct tv_network_term {
 enum { TV_NETWORK_TERMS_MAX = 16 };
 
 /* Where a machine has an input or a result before or after the programs, and in which format: element x is stored as
- * x / scale, rounded and saturated to `type`, at `address` plus the sum of the terms. Bytes between elements are 0. */
+ * x / scale, rounded and saturated to `type` (BF16 without subnormal numbers), at `address` plus the sum of the terms.
+ * Bytes between elements are 0. */
 typedef struct tv_network_port {
     const char *space; /* address space of the machine, of bytes; static */
     uint64_t address;

@@ -66,7 +66,7 @@ static void encode(tv_dtype type, double x, uint8_t *bytes)
     else if (type == TV_F16)
         word = tv_f16_from_f32(f);
     else if (type == TV_BF16)
-        word = tv_bf16_from_f32(f);
+        word = tv_bf16_flushed_from_f32(f);
     else
         word = (uint32_t)(int64_t)saturate(x, is_signed ? -max - 1 : 0, max);
     tv_store_le(bytes, word, bits / 8);

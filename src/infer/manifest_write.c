@@ -142,15 +142,16 @@ static tv_status write_manifest(tv_network_session *s, FILE *out, const tv_diag_
 
 tv_status tv_network_session_save_manifest(tv_network_session *s, const tv_diag_sink *sink)
 {
-    tv_llm_host_op op;
+    const tv_host_op *ops;
+    unsigned op_count = s->backend->host_ops ? s->backend->host_ops(s->state, &ops) : 0;
     tv_output *output;
     if (!s->emit)
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "give a folder",
                        "the session writes no programs that a manifest could name");
-    for (unsigned i = 0; tv_network_session_host_op_at(s, i, &op); i++)
-        if (op.count)
+    for (unsigned i = 0; i < op_count; i++)
+        if (ops[i].count && !ops[i].by_order)
             return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "run the model with `trivet infer` instead",
-                           "the programs do not run without the host, which computes '%.80s'", op.name);
+                           "the programs do not run without the host, which computes '%.80s'", ops[i].name);
     size_t length = strlen(s->emit) + sizeof "/" TV_MANIFEST_FILE;
     char *path = malloc(length);
     if (!path)

@@ -216,6 +216,52 @@ def compiled_programs_repeat_the_session(t):
     t.reject("a folder with files", "TV-L041", "compile", model, "-t", "cmdq", "-o", t.path("program"))
 
 
+def programs_of_pccx_repeat_the_session(t):
+    """Product of two computed values: a second program streams what the first one stored."""
+    random = numpy.random.default_rng(3)
+    w1, w2 = (random.normal(size=size).astype(numpy.float32) / 4 for size in ((16, 3, 3, 3), (16, 3, 1, 1)))
+    nodes = [helper.make_node("Conv", ["x", "w1"], ["a"], pads=[1, 1, 1, 1]), helper.make_node("Conv", ["x", "w2"], ["b"]),
+             helper.make_node("Mul", ["a", "b"], ["p"]), helper.make_node("Transpose", ["p"], ["y"], perm=[0, 2, 3, 1]),
+             helper.make_node("Relu", ["a"], ["r"])]
+    model = save(t.path("product.onnx"), nodes, [("x", TensorProto.FLOAT, [1, 3, 5, 7])],
+                 [("r", TensorProto.FLOAT, [1, 16, 5, 7]), ("y", TensorProto.FLOAT, [1, 5, 7, 16])], [("w1", w1), ("w2", w2)])
+    x = random.uniform(-1, 1, (1, 3, 5, 7)).astype(numpy.float32)
+    x[0, 0, 0, :2] = [1e-40, -1e-39]  # BF16 on pccx has no subnormal numbers
+    numpy.save(t.path("x.npy"), x)
+    data = ("--input", "x=" + t.path("x.npy"))
+    for options in ((), ("--weight-bits", "8")):
+        shutil.rmtree(t.path("program"), ignore_errors=True)
+        found, ran = (t.result(name, *arguments, *data, "--output", "y=" + t.path(name + "y.npy"), "--output", "r=" + t.path(name + "r.npy"))
+                      ["targets"][0] for name, arguments in (("infer", ("infer", model, "-t", "pccx", *options)),
+                                                             ("run", compile_for(t, "pccx", model, *options))))
+        t.equal("cycles", ran["cycles"], found["cycles"])
+        t.equal("layers", [(l["operator"], l["cycles"]) for l in ran["layers"]], [(l["operator"], l["cycles"]) for l in found["layers"]])
+        for output in "yr":
+            t.expect("output " + output, numpy.array_equal(numpy.load(t.path("infer%s.npy" % output)), numpy.load(t.path("run%s.npy" % output))))
+    programs = json.load(open(t.path("program/manifest.json"), encoding="utf-8"))["programs"]
+    t.equal("files", sorted(p["file"] for p in programs), sorted(f for f in os.listdir(t.path("program")) if f != "manifest.json"))
+
+
+def compile_for(t, target, model, *options):
+    """Arguments of a run of the compiled network. It is compiled with random inputs."""
+    t.result("compile", "compile", model, "-t", target, "-o", t.path("program"), *options)
+    return "run", t.path("program")
+
+
+def networks_that_need_the_host_are_not_compiled(t):
+    random = numpy.random.default_rng(4)
+    nodes = [helper.make_node("Mod", ["x", "m"], ["h"], fmod=1), helper.make_node("MatMul", ["h", "w"], ["y"])]
+    model = save(t.path("host.onnx"), nodes, [("x", TensorProto.FLOAT, [4, 8])], [("y", TensorProto.FLOAT, [4, 8])],
+                 [("w", random.normal(size=(8, 8)).astype(numpy.float32)), ("m", numpy.float32([0.5]))])
+    t.reject("an operator", "TV-L044", "compile", model, "-t", "pccx", "-o", t.path("none"))
+    t.reject("the host computes it", "which computes 'Mod'", "compile", model, "-t", "pccx", "--allow-host-ops", "-o", t.path("none"))
+    nodes = [helper.make_node("MatMul", ["x", "z"], ["y"])]
+    model = save(t.path("packed.onnx"), nodes, [("x", TensorProto.FLOAT, [8, 8]), ("z", TensorProto.FLOAT, [8, 8])], [("y", TensorProto.FLOAT, [8, 8])])
+    t.reject("the host packs an operand", "'pack a matrix to INT4'", "compile", model, "-t", "pccx", "-o", t.path("none"))
+    t.reject("the way out", "trivet infer", "compile", model, "-t", "pccx", "-o", t.path("none"))
+    t.expect("nothing is written", not os.path.exists(t.path("none")))
+
+
 def layers_are_compared(t):
     """The own noise of a layer is that of 8-bit numbers; --verify changes neither cycles nor results."""
     model = convolution_model(t)
@@ -286,7 +332,7 @@ def main():
     options = parse_arguments(__doc__, "trivet")
     t = Infer(options)
     t.run_tests([outputs_are_those_of_numpy, random_inputs_are_the_same_in_each_run, wrong_options_are_rejected, compiled_networks_are_run, compiled_programs_repeat_the_session,
-                 layers_are_compared,
+                 programs_of_pccx_repeat_the_session, networks_that_need_the_host_are_not_compiled, layers_are_compared,
                  damaged_manifests_are_rejected], t)
     sys.exit(t.finish())
 

@@ -252,7 +252,7 @@ static void count_host_op(cmdq_lowering *l, const tv_graph_node *n)
     while (i < l->host_op_count && strcmp(l->host_ops[i].name, name) != 0)
         i++;
     if (i == l->host_op_count)
-        l->host_ops[l->host_op_count++] = (tv_host_op){name, 0, 0};
+        l->host_ops[l->host_op_count++] = (tv_host_op){.name = name};
     l->host_ops[i].count++;
     l->host_ops[i].elements +=
         cmdq_lower_rows(l, n->output) * tv_graph_elements(l->graph, experts ? n->inputs[1] : n->output);

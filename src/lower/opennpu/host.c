@@ -22,7 +22,7 @@ void opennpu_lower_count_host_op(opennpu_lower_model *m, const char *name, uint6
     while (i < m->host_op_count && strcmp(m->host_ops[i].name, name) != 0)
         i++;
     if (i == m->host_op_count)
-        m->host_ops[m->host_op_count++] = (tv_host_op){name, 0, 0};
+        m->host_ops[m->host_op_count++] = (tv_host_op){.name = name};
     m->host_ops[i].count++;
     m->host_ops[i].elements += elements;
 }

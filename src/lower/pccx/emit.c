@@ -250,14 +250,20 @@ tv_status pccx_lower_read_bf16(pccx_lowering *l, uint64_t addr, size_t n, float 
     return TV_OK;
 }
 
+void pccx_lower_program_name(const pccx_lowering *l, char name[PCCX_LOWER_FILE_MAX])
+{
+    snprintf(name, PCCX_LOWER_FILE_MAX, "step_%06" PRIu32 "_%03" PRIu32 ".elf", l->steps, l->programs);
+}
+
 static tv_status save_program(pccx_lowering *l, tv_program *program, const tv_diag_sink *sink)
 {
-    char path[PCCX_LOWER_PATH_MAX];
+    char path[PCCX_LOWER_PATH_MAX], name[PCCX_LOWER_FILE_MAX];
     if (l->steps == 0 &&
         l->programs ==
             0) /* the first program contains the model, so the written programs can be run in order by themselves */
         TV_TRY(tv_backend_bring_space(l->machine, "host", l->map.model_end, program, sink));
-    snprintf(path, sizeof path, "%s/step_%06" PRIu32 "_%03" PRIu32 ".elf", l->emit, l->steps, l->programs);
+    pccx_lower_program_name(l, name);
+    snprintf(path, sizeof path, "%s/%s", l->emit, name);
     return tv_program_save_to(program, path, TV_FORMAT_ELF, l->outputs, sink);
 }
 

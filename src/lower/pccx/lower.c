@@ -81,9 +81,9 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
         .keep_values = options->keep_values,
         .pool = tv_pool_new(options->threads),
         .scale_search = tv_scale_search(tv_cpu()),
-        .host_ops = {{"pack keys to INT4", 0, 0},
-                     {"pack values to INT4", 0, 0},
-                     {"hand a vector to the weight stream", 0, 0}},
+        .host_ops = {{.name = "pack keys to INT4"},
+                     {.name = "pack values to INT4"},
+                     {.name = "hand a vector to the weight stream", .by_order = true}},
         .host_op_count = PCCX_LOWER_HOST_OPS,
         .allow_host_ops = options->allow_host_ops,
     };

@@ -27,6 +27,8 @@ static void destroy(void *state)
     free(w->last_uses);
     free(w->resident_ends);
     free(w->layers);
+    TV_VEC_FINI(&w->files);
+    TV_VEC_FINI(&w->written);
     free(w->schedule);
     free(w);
 }
@@ -104,9 +106,9 @@ static tv_status create(const tv_graph *graph, const tv_network_options *options
                            .allow_host_ops = options->allow_host_ops,
                            .pool = tv_pool_new(options->threads),
                            .scale_search = tv_scale_search(tv_cpu()),
-                           .host_ops = {{"pack a matrix to INT4", 0, 0},
-                                        {"arrange a matrix", 0, 0},
-                                        {"hand a vector to the weight stream", 0, 0}},
+                           .host_ops = {{.name = "pack a matrix to INT4"},
+                                        {.name = "arrange a matrix"},
+                                        {.name = "hand a vector to the weight stream", .by_order = true}},
                            .host_op_count = PCCX_LOWER_HOST_OPS};
     tv_status status = pccx_net_schedule_new(w) ? allocate(w, sink) : tv_fail_memory(sink);
     if (status == TV_OK)
@@ -279,4 +281,6 @@ const tv_network_backend tv_network_pccx = {.name = "pccx",
                                             .tensor = tensor,
                                             .layers = layers,
                                             .machine = machine,
-                                            .host_ops = host_ops};
+                                            .host_ops = host_ops,
+                                            .programs = pccx_net_programs,
+                                            .port = pccx_net_port};

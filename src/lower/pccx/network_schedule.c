@@ -254,7 +254,11 @@ tv_status pccx_net_run(pccx_network *w, const tv_diag_sink *sink)
     pccx_net_flush(w);
     s->now = 0;
     memset(s->free_at, 0, sizeof s->free_at);
-    return tv_builder_count(&w->l.program) ? pccx_lower_run(&w->l, sink) : TV_OK;
+    if (!tv_builder_count(&w->l.program))
+        return TV_OK;
+    if (w->l.emit && w->l.steps == 0)
+        TV_TRY(pccx_net_list_program(w, sink));
+    return pccx_lower_run(&w->l, sink);
 }
 
 void pccx_net_clear(pccx_network *w)

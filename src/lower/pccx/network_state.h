@@ -66,6 +66,12 @@ typedef struct pccx_net_node {
 
 #define PCCX_NET_ZERO UINT32_MAX /* of a map: a word of zeros */
 
+/* A program that is written: its file, and its layer. */
+typedef struct pccx_net_file {
+    char name[PCCX_LOWER_FILE_MAX];
+    uint32_t layer;
+} pccx_net_file;
+
 typedef struct pccx_network {
     pccx_lowering l;                    /* first: its recorder finds the network by it */
     struct pccx_net_schedule *schedule; /* instructions that are not in the program yet */
@@ -93,8 +99,10 @@ typedef struct pccx_network {
     bool explain;
     tv_layer *layers;
     size_t layer_count;
-    tv_stats before; /* of the machine, at the end of the previous layer */
-    uint64_t tiles;  /* of the current node */
+    tv_stats before;                    /* of the machine, at the end of the previous layer */
+    uint64_t tiles;                     /* of the current node */
+    TV_VEC(pccx_net_file) files;        /* written in the first run */
+    TV_VEC(tv_network_program) written; /* the same, as pccx_net_programs returns them */
 } pccx_network;
 
 typedef tv_status pccx_net_emitter(pccx_network *w, uint32_t node, const tv_diag_sink *sink);
@@ -186,6 +194,15 @@ void pccx_net_clear(pccx_network *w);
 /* ---- network_upload.c ---- */
 
 tv_status pccx_net_upload(pccx_network *w, const tv_llm_progress *progress, const tv_diag_sink *sink);
+
+/* ---- network_ports.c ---- */
+
+/* Notes that the program under construction is written. */
+tv_status pccx_net_list_program(pccx_network *w, const tv_diag_sink *sink);
+
+/* tv_network_backend's `programs` and `port`. */
+unsigned pccx_net_programs(const void *state, const tv_network_program **list);
+bool pccx_net_port(const void *state, uint32_t value, tv_network_port *out);
 
 /* ---- network_emit.c ---- */
 

@@ -397,6 +397,11 @@ void pccx_lower_multiply(pccx_lowering *l, uint32_t out, uint32_t in, uint64_t s
 /* Runs the program under construction, and starts an empty one. */
 tv_status pccx_lower_run(pccx_lowering *l, const tv_diag_sink *sink);
 
+enum { PCCX_LOWER_FILE_MAX = 64 };
+
+/* Name of the file that the next program is written to. */
+void pccx_lower_program_name(const pccx_lowering *l, char name[PCCX_LOWER_FILE_MAX]);
+
 /* Ends the program, so that the next one can stream its results or the host can read them. */
 tv_status pccx_lower_end_program(pccx_lowering *l, unsigned op, uint64_t elements, const tv_diag_sink *sink);
 
