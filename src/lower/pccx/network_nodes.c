@@ -61,6 +61,7 @@ pccx_net_emitter *const pccx_net_emitters[TV_OPS] = {
     [TV_OP_LINEAR] = pccx_net_linear,
     [TV_OP_MATMUL] = pccx_net_matmul,
     [TV_OP_CONV] = pccx_net_conv,
+    [TV_OP_CONV_TRANSPOSE] = pccx_net_conv,
     [TV_OP_MAX_POOL] = pccx_net_max_pool,
     [TV_OP_AVERAGE_POOL] = pccx_net_average_pool,
     [TV_OP_ADD] = pccx_net_binary,

@@ -220,7 +220,7 @@ static const char *find_conv_problem(pccx_network *w, uint32_t node)
     const tv_graph_node *n = pccx_net_graph_node(w, node);
     pccx_net_node *own = &w->nodes[node];
     const pccx_net_value *out = &w->values[n->output];
-    bool conv = n->op == TV_OP_CONV;
+    bool conv = n->op == TV_OP_CONV || n->op == TV_OP_CONV_TRANSPOSE;
     if (!pccx_net_window_of(w, n, &own->window))
         return "windows of three axes";
     uint32_t groups = conv ? n->attrs.groups : own->window.channels, in = own->window.channels / groups,
@@ -229,7 +229,10 @@ static const char *find_conv_problem(pccx_network *w, uint32_t node)
     own->k = set_groups * in;
     if (conv && !pccx_net_is_constant(w, n->inputs[1]))
         return "convolutions with computed weights";
-    return own->k > w->k_max || set_groups * outs > PCCX_LOWER_BLOCK_ROWS ? "convolutions of so many channels" : NULL;
+    uint32_t spread = n->op == TV_OP_CONV_TRANSPOSE ? own->window.stride[1] : 1;
+    return own->k > w->k_max || (uint64_t)spread * set_groups * (outs + PCCX_LOWER_LANES) > PCCX_LOWER_BLOCK_ROWS
+               ? "convolutions of so many channels"
+               : NULL;
 }
 
 static const char *find_pool_problem(pccx_network *w, uint32_t node)
@@ -297,6 +300,7 @@ static const char *find_problem(pccx_network *w, uint32_t node)
     case TV_OP_GATHER:
         return dims_of(w, n->inputs[0])->rank == 2 && n->attrs.axis == 0 ? NULL : "tables of other axes";
     case TV_OP_CONV:
+    case TV_OP_CONV_TRANSPOSE:
         return find_conv_problem(w, node);
     case TV_OP_MAX_POOL:
     case TV_OP_AVERAGE_POOL:
@@ -342,13 +346,19 @@ static bool only_packed(const pccx_network *w, uint32_t value)
 
 /* ---- Scaled values ---- */
 
+static bool is_product(const tv_graph_node *n)
+{
+    return n->op == TV_OP_GEMM || n->op == TV_OP_LINEAR || n->op == TV_OP_CONV || n->op == TV_OP_CONV_TRANSPOSE;
+}
+static bool has_activation(const tv_graph_node *n) { return n->op == TV_OP_LINEAR || n->op == TV_OP_CONV; }
+
 /* Nodes that scale their output as they like, and those whose output is scaled if all their inputs are. */
 static bool is_scaling(const pccx_network *w, uint32_t node)
 {
     const tv_graph_node *n = pccx_net_graph_node(w, node);
     tv_activation a = n->attrs.activation;
-    return !w->nodes[node].problem && (n->op == TV_OP_GEMM || n->op == TV_OP_LINEAR || n->op == TV_OP_CONV) &&
-           (n->op == TV_OP_GEMM || a == TV_ACTIVATION_NONE || a == TV_ACTIVATION_RELU || a == TV_ACTIVATION_CLIP);
+    return !w->nodes[node].problem && is_product(n) &&
+           (!has_activation(n) || a == TV_ACTIVATION_NONE || a == TV_ACTIVATION_RELU || a == TV_ACTIVATION_CLIP);
 }
 static bool is_passing(const pccx_network *w, uint32_t node)
 {
@@ -362,7 +372,7 @@ static bool agree(pccx_network *w, uint32_t node, unsigned k)
 {
     const tv_graph_node *n = pccx_net_graph_node(w, node);
     pccx_net_value *in = &w->values[n->inputs[k]], *out = &w->values[n->output];
-    bool product = n->op == TV_OP_GEMM || n->op == TV_OP_LINEAR || n->op == TV_OP_CONV;
+    bool product = is_product(n);
     if (w->nodes[node].problem || (product && k < 3) || (!in->scaled && !out->scaled))
         return false; /* the host and products read both kinds */
     bool equal = is_passing(w, node) || (product && k == 3);

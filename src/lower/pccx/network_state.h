@@ -51,6 +51,12 @@ typedef struct pccx_net_window {
     uint32_t images, channels, in[2], out[2], kernel[2], stride[2], dilation[2], pad[2];
 } pccx_net_window;
 
+/* How a convolution becomes products (tiling.h): its window in rows of them, and their pixels. */
+typedef struct pccx_net_form {
+    pccx_net_window g;
+    uint32_t group, spread;
+} pccx_net_form;
+
 typedef struct pccx_net_node {
     const char *problem; /* what the machine lacks: the host computes it */
     bool is_move;        /* moves L2 words by `map` */
@@ -59,6 +65,7 @@ typedef struct pccx_net_node {
     uint32_t k;    /* columns of the matrix that are multiplied */
     uint32_t sets; /* CONV: products of separate channels, with a matrix for each tap and set */
     pccx_net_window window;
+    pccx_net_form form;   /* CONV, CONV_TRANSPOSE, AVERAGE_POOL */
     uint64_t bias;        /* address of a row, 0: none */
     uint64_t operands[3]; /* addresses of constants, as rows of BF16 */
     char plan[PCCX_NET_PLAN_MAX];
@@ -221,13 +228,22 @@ void pccx_net_add_row(pccx_network *w, uint32_t out, uint64_t row, uint32_t rows
 /* ---- Operators ---- */
 
 pccx_net_emitter pccx_net_linear, pccx_net_matmul;                 /* network_products.c */
-pccx_net_emitter pccx_net_conv;                                    /* network_windows.c */
-pccx_net_emitter pccx_net_max_pool, pccx_net_average_pool;         /* network_windows.c */
+pccx_net_emitter pccx_net_conv;                                    /* network_convolutions.c */
+pccx_net_emitter pccx_net_max_pool, pccx_net_average_pool;         /* network_pools.c */
 pccx_net_emitter pccx_net_binary, pccx_net_unary, pccx_net_moves;  /* network_elements.c */
 pccx_net_emitter pccx_net_softmax, pccx_net_norm, pccx_net_reduce; /* network_rows.c */
 
-/* Window of a node with one or two spatial axes; false: it has more. */
+/* Window of a node with one or two spatial axes; false: it has more. network_windows.c */
 bool pccx_net_window_of(const pccx_network *w, const tv_graph_node *n, pccx_net_window *out);
+
+/* ---- network_convolutions.c ---- */
+
+/* Chooses the form of a convolution. */
+void pccx_net_choose_form(pccx_network *w, uint32_t node);
+
+/* The tap of the kernel along X that output pixel `out` of a row of the product has for input pixel `in` of row `t` of
+ * the taps; UINT32_MAX: none. */
+uint32_t pccx_net_tap_between(const pccx_net_node *own, bool transposed, uint32_t t, uint32_t in, uint32_t out);
 
 /* ---- network_elements.c ---- */
 

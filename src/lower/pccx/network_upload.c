@@ -128,50 +128,112 @@ static tv_status upload_linear(pccx_network *w, uint32_t node, const tv_diag_sin
     return pack(w, node, tv_graph_matrix(w->graph, n->inputs[1]), sink);
 }
 
-/* For each set of channels and tap, a matrix [outputs][inputs] with the groups of the set on its diagonal. */
-static void arrange_weights(const pccx_net_node *own, const tv_graph_node *n, const float *weights, uint32_t outputs,
-                            uint32_t groups, float *to)
+/* The matrices of a convolution: for each set of channels, row of the kernel, and tap of its form. */
+typedef struct kernel {
+    const pccx_net_node *own;
+    const tv_graph_node *n;
+    const float *weights;             /* [o][c / groups][taps]; transposed [c][o / groups][taps]; NULL: means */
+    uint32_t groups, inputs, outputs; /* of a group */
+    uint32_t rows, columns;           /* of a matrix, for one pixel of its group */
+    uint32_t taps, count;             /* of the kernel; matrices */
+} kernel;
+
+static kernel kernel_of(const pccx_network *w, uint32_t node)
 {
-    uint32_t taps = own->window.kernel[0] * own->window.kernel[1], per_group = outputs / groups,
-             inputs = own->window.channels / groups, set_groups = groups / own->sets, rows = outputs / own->sets;
-    (void)n;
-    for (uint32_t o = 0; o < outputs; o++)
-        for (uint32_t i = 0; i < inputs; i++)
-            for (uint32_t t = 0; t < taps; t++) {
-                uint32_t set = o / rows, group = o / per_group % set_groups;
-                to[(((uint64_t)set * taps + t) * rows + o % rows) * own->k + group * inputs + i] =
-                    weights ? weights[((uint64_t)o * inputs + i) * taps + t] : 1 / (float)taps;
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    const pccx_net_node *own = &w->nodes[node];
+    bool pool = n->op == TV_OP_AVERAGE_POOL;
+    uint32_t groups = pool ? own->window.channels : n->attrs.groups, outputs = pccx_net_value_at(w, n->output)->columns,
+             rows = outputs / own->sets;
+    return (kernel){.own = own,
+                    .n = n,
+                    .groups = groups,
+                    .inputs = own->window.channels / groups,
+                    .outputs = outputs / groups,
+                    .rows = own->form.spread > 1 ? pccx_lower_padded(rows) : rows,
+                    .columns = own->form.group > 1 ? pccx_lower_padded(own->k) : own->k,
+                    .taps = own->window.kernel[0] * own->window.kernel[1],
+                    .count = pool ? 1 : own->sets * own->window.kernel[0] * own->form.g.kernel[1]};
+}
+
+/* Writes the weights of tap `tap` between an input and an output pixel of the rows of a matrix: the groups of a set are
+ * blocks of its diagonal. */
+static void arrange_tap(const kernel *k, uint32_t set, uint32_t tap, float *to, uint32_t stride)
+{
+    uint32_t set_groups = k->groups / k->own->sets;
+    for (uint32_t g = 0; g < set_groups; g++)
+        for (uint32_t o = 0; o < k->outputs; o++)
+            for (uint32_t i = 0; i < k->inputs; i++) {
+                uint32_t group = set * set_groups + g;
+                uint64_t at = (uint64_t)(group * k->outputs + o) * k->inputs + i;
+                if (k->n->op == TV_OP_CONV_TRANSPOSE)
+                    at = (uint64_t)(group * k->inputs + i) * k->outputs + o;
+                to[(uint64_t)(g * k->outputs + o) * stride + g * k->inputs + i] =
+                    k->weights ? k->weights[at * k->taps + tap] : 1 / (float)k->taps;
             }
+}
+
+static void arrange_weights(const kernel *k, float *to)
+{
+    const pccx_net_form *form = &k->own->form;
+    uint32_t stride = form->group * k->columns, width = k->own->window.kernel[1];
+    for (uint32_t m = 0; m < k->count; m++, to += (uint64_t)form->spread * k->rows * stride)
+        for (uint32_t out = 0; out < form->spread; out++)
+            for (uint32_t in = 0; in < form->group; in++) {
+                uint32_t row = m / form->g.kernel[1], t = m % form->g.kernel[1],
+                         x = pccx_net_tap_between(k->own, k->n->op == TV_OP_CONV_TRANSPOSE, t, in, out);
+                if (x != UINT32_MAX)
+                    arrange_tap(k, row / k->own->window.kernel[0], row % k->own->window.kernel[0] * width + x,
+                                to + (uint64_t)out * k->rows * stride + in * k->columns, stride);
+            }
+}
+
+/* The bias of each output pixel of a row, for each set. */
+static tv_status upload_conv_bias(pccx_network *w, uint32_t node, const kernel *k, const tv_diag_sink *sink)
+{
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    float factor = pccx_net_factor(pccx_net_value_at(w, n->output)), *values = NULL;
+    uint32_t sets = k->own->sets, spread = k->own->form.spread, own = k->groups / sets * k->outputs,
+             padded = pccx_lower_padded(own);
+    TV_TRY(read_constant(w, n->inputs[2], &values, sink));
+    float *row = calloc((size_t)sets * spread * padded, sizeof *row);
+    for (uint32_t i = 0; i < sets * spread && row && values; i++)
+        for (uint32_t o = 0; o < own; o++)
+            row[i * padded + o] = values[i / spread * own + o] * factor;
+    tv_status status =
+        row ? pccx_lower_upload_bf16(&w->l, row, (uint64_t)sets * spread * padded, &w->nodes[node].bias, sink)
+            : tv_fail_memory(sink);
+    free(row);
+    free(values);
+    return status;
 }
 
 static tv_status upload_conv(pccx_network *w, uint32_t node, const tv_diag_sink *sink)
 {
     const tv_graph_node *n = pccx_net_graph_node(w, node);
-    pccx_net_node *own = &w->nodes[node];
-    bool conv = n->op == TV_OP_CONV;
-    uint32_t outputs = pccx_net_value_at(w, n->output)->columns, groups = conv ? n->attrs.groups : own->window.channels,
-             taps = own->window.kernel[0] * own->window.kernel[1];
+    bool pool = n->op == TV_OP_AVERAGE_POOL;
     float *weights = NULL, *values = NULL;
-    if (conv)
+    pccx_net_choose_form(w, node);
+    kernel k = kernel_of(w, node);
+    if (!pool)
         TV_TRY(read_constant(w, n->inputs[1], &weights, sink));
-    uint32_t rows = outputs / own->sets, count = own->sets * taps;
+    tv_matrix from = {.name = pool ? "mean" : tv_graph_matrix(w->graph, n->inputs[1])->name,
+                      .rows = k.own->form.spread * k.rows,
+                      .columns = k.own->form.group * k.columns,
+                      .count = k.count};
     if (!w->l.timing)
-        values = calloc((uint64_t)count * rows * own->k + 1, sizeof *values);
+        values = calloc((uint64_t)k.count * from.rows * from.columns + 1, sizeof *values);
     tv_status status = values || w->l.timing ? TV_OK : tv_fail_memory(sink);
+    k.weights = weights;
     if (values)
-        arrange_weights(own, n, weights, outputs, groups, values);
-    tv_matrix from = {.name = conv ? tv_graph_matrix(w->graph, n->inputs[1])->name : "mean",
-                      .values = values,
-                      .rows = rows,
-                      .columns = own->k,
-                      .count = conv ? count : 1};
+        arrange_weights(&k, values);
+    from.values = values;
     if (status == TV_OK)
         status = pack(w, node, &from, sink);
     free(values);
     free(weights);
-    if (status == TV_OK && conv && n->inputs[2] != TV_NO_VALUE)
-        status =
-            upload_vector(w, node, n->inputs[2], pccx_net_factor(pccx_net_value_at(w, n->output)), &own->bias, sink);
+    if (status == TV_OK && !pool && n->inputs[2] != TV_NO_VALUE)
+        status = upload_conv_bias(w, node, &k, sink);
     return status;
 }
 
@@ -230,6 +292,7 @@ static tv_status upload_node(pccx_network *w, uint32_t node, const tv_diag_sink 
     case TV_OP_LINEAR:
         return upload_linear(w, node, sink);
     case TV_OP_CONV:
+    case TV_OP_CONV_TRANSPOSE:
     case TV_OP_AVERAGE_POOL:
         return upload_conv(w, node, sink);
     case TV_OP_SOFTMAX:
@@ -256,13 +319,15 @@ static tv_status upload_node(pccx_network *w, uint32_t node, const tv_diag_sink 
     }
 }
 
-/* Rows of one beat whose first weight is 1 or -1, as many as the widest output has columns. */
+/* Rows of one beat whose first weight is 1 or -1, as many as the widest product has columns. */
 static tv_status upload_units(pccx_network *w, const tv_diag_sink *sink)
 {
     uint32_t widest = PCCX_LOWER_LANES;
     for (uint32_t i = 0; i < w->graph->values.count; i++)
         if (w->values[i].on_machine && w->values[i].words * PCCX_LOWER_LANES > widest)
             widest = w->values[i].words * PCCX_LOWER_LANES;
+    for (uint32_t i = 0; i < w->graph->nodes.count; i++)
+        widest = w->nodes[i].matrix.rows > widest ? w->nodes[i].matrix.rows : widest;
     for (unsigned i = 0; i < 2; i++) {
         w->units[i] = pccx_lower_reserve(&w->l, (uint64_t)widest * PCCX_LOWER_BEAT_BYTES);
         uint8_t *rows = w->l.timing ? NULL : calloc(widest, PCCX_LOWER_BEAT_BYTES);
@@ -302,7 +367,7 @@ static tv_status upload_common(pccx_network *w, const tv_diag_sink *sink)
     TV_TRY(upload_filled(w, -1, PCCX_NET_PIECE, &w->l.map.minus_ones, sink));
     TV_TRY(pccx_lower_upload_bf16(&w->l, words, TV_COUNTOF(words), &w->l.map.words, sink));
     w->l.map.cuts = pccx_lower_reserve(&w->l, PCCX_NET_ZEROS * 2); /* zeros, as memory is */
-    return upload_units(w, sink);
+    return TV_OK;
 }
 
 static tv_status upload_all(pccx_network *w, const tv_llm_progress *progress, const tv_diag_sink *sink)
@@ -313,6 +378,7 @@ static tv_status upload_all(pccx_network *w, const tv_llm_progress *progress, co
         tv_progress_report(progress, "uploading weights", i, w->graph->nodes.count);
         TV_TRY(upload_node(w, i, sink));
     }
+    TV_TRY(upload_units(w, sink));
     w->l.map.model_end = w->l.map.end;
     w->scalars_home = pccx_lower_reserve(&w->l, PCCX_NET_SCALARS_MAX * PCCX_LOWER_WORD_BYTES);
     for (uint32_t i = 0; i < w->graph->values.count; i++)
