@@ -213,6 +213,65 @@ static uint32_t attention(maker *m)
     return linear(m, reshape(m, transpose(m, y, heads), (tv_graph_shape){2, {11, 24}}), 24, 24, NO, m->x);
 }
 
+/* Heads of 8 of x, [1][3][11][8]. */
+static uint32_t heads_of(maker *m, uint32_t x)
+{
+    static const uint32_t perm[] = {0, 2, 1, 3};
+    return transpose(m, reshape(m, linear(m, x, 24, 24, NO, TV_NO_VALUE), (tv_graph_shape){4, {1, 11, 3, 8}}), perm);
+}
+static uint32_t join_heads(maker *m, uint32_t x)
+{
+    static const uint32_t perm[] = {0, 2, 1, 3};
+    return reshape(m, transpose(m, x, perm), (tv_graph_shape){2, {11, 24}});
+}
+/* A factor, and a mask with a row for all rows, or one for each, with a large negative number. */
+static uint32_t masked_attention(maker *m)
+{
+    static const uint32_t last[] = {0, 1, 3, 2};
+    uint32_t y = m->x;
+    for (int64_t i = 0; i < 2; i++) {
+        uint32_t mask = i ? constant(m, (tv_graph_shape){2, {11, 11}}, 3, -3)
+                          : constant(m, (tv_graph_shape){4, {1, 1, 1, 11}}, 2, 0),
+                 q = heads_of(m, y), k = heads_of(m, y), v = heads_of(m, m->y),
+                 scores = op2(m, TV_OP_MATMUL, q, transpose(m, k, last));
+        scores = i ? op2(m, TV_OP_DIV, scores, scalar(m, 2)) : op2(m, TV_OP_MUL, scores, scalar(m, 0.7F));
+        scores = op2(m, TV_OP_ADD, scores, mask);
+        y = linear(m, join_heads(m, op2(m, TV_OP_MATMUL, op1(m, TV_OP_SOFTMAX, scores), v)), 24, 24, NO, y);
+    }
+    return y;
+}
+static uint32_t gather(maker *m, uint32_t x, int64_t index)
+{
+    tv_tensor t = {.element = TV_ELEMENT_I64, .data = &index};
+    return tv_graph_add(&m->b, TV_OP_GATHER, "v", (uint32_t[]){x, tv_graph_tensor(&m->b, "i", &t, false)}, 2,
+                        &(tv_graph_attrs){.axis = 0});
+}
+/* Query, key and value from one product, [3][heads][rows][8]. */
+static uint32_t joint_attention(maker *m)
+{
+    static const uint32_t last[] = {0, 2, 1}, joined[] = {1, 0, 2};
+    tv_graph_lists lists = {.perm = {1, 2, 0, 3}};
+    uint32_t all = reshape(m, linear(m, m->x, 72, 24, NO, TV_NO_VALUE), (tv_graph_shape){4, {11, 3, 3, 8}}),
+             operands[3];
+    all = tv_graph_add(&m->b, TV_OP_TRANSPOSE, "v", &all, 1, &(tv_graph_attrs){.lists = &lists});
+    for (int64_t i = 0; i < 3; i++)
+        operands[i] = gather(m, all, i - (i == 2 ? 3 : 0));
+    uint32_t scores =
+        op2(m, TV_OP_MATMUL, operands[0], transpose(m, operands[1], (const uint32_t[4]){last[0], last[1], last[2]}));
+    uint32_t y = op2(m, TV_OP_MATMUL, op1(m, TV_OP_SOFTMAX, scores), operands[2]);
+    y = transpose(m, y, (const uint32_t[4]){joined[0], joined[1], joined[2]});
+    return linear(m, reshape(m, y, (tv_graph_shape){2, {11, 24}}), 24, 24, NO, TV_NO_VALUE);
+}
+/* Scores that are also read by another node, and heads that a function reads. */
+static uint32_t open_attention(maker *m)
+{
+    static const uint32_t last[] = {0, 1, 3, 2};
+    uint32_t q = heads_of(m, m->x), k = heads_of(m, m->y), scores = op2(m, TV_OP_MATMUL, q, transpose(m, k, last)),
+             weights = op1(m, TV_OP_SOFTMAX, scores);
+    uint32_t y = join_heads(m, op2(m, TV_OP_MATMUL, op2(m, TV_OP_ADD, weights, scores), op1(m, TV_OP_RELU, k)));
+    return op2(m, TV_OP_ADD, y, join_heads(m, op1(m, TV_OP_SIGMOID, q)));
+}
+
 typedef struct network {
     const char *name;
     uint32_t (*make)(maker *m);
@@ -253,6 +312,9 @@ static const network networks[] = {
     {"softmax", softmax, ROWS, false},
     {"layer norm", layer_norm, ROWS, false},
     {"attention", attention, ROWS, true},
+    {"attention with masks", masked_attention, ROWS, true},
+    {"attention of one product", joint_attention, ROWS, false},
+    {"attention whose scores are read", open_attention, ROWS, true},
 };
 
 static tv_graph *make_graph(const network *n)

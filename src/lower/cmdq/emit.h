@@ -74,11 +74,11 @@ void cmdq_lower_add_write(cmdq_lowering *l, uint32_t buffer);
 void cmdq_lower_add_dependency(cmdq_lowering *l, uint32_t entry);
 
 /* Of the last buffer of cmdq_lower_add_read only these bytes are read: the entry waits for those that wrote them. */
-void cmdq_lower_limit_read(cmdq_lowering *l, uint64_t first, uint64_t bytes);
+void cmdq_lower_limit_read(cmdq_lowering *l, cmdq_lower_range range);
 
 /* Of the last buffer of cmdq_lower_add_write only these bytes are written: the entry waits for what used the memory
  * before, not for the entries that write other tiles. */
-void cmdq_lower_write_tile(cmdq_lowering *l, uint64_t first, uint64_t bytes);
+void cmdq_lower_write_tile(cmdq_lowering *l, cmdq_lower_range range);
 
 /* Completes an entry with the dependencies that follow from its reads and writes; returns its id. */
 uint32_t cmdq_lower_finish_entry(cmdq_lowering *l);

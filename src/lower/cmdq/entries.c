@@ -69,23 +69,18 @@ void cmdq_lower_begin_queue(cmdq_lowering *l)
 void cmdq_lower_add_read(cmdq_lowering *l, uint32_t buffer)
 {
     l->reads[l->read_count++] = buffer;
-    cmdq_lower_limit_read(l, 0, UINT64_MAX);
+    cmdq_lower_limit_read(l, (cmdq_lower_range){0, buffer_at(l, buffer)->bytes, 1, 0});
 }
 
 void cmdq_lower_add_write(cmdq_lowering *l, uint32_t buffer) { l->writes[l->write_count++] = buffer; }
 
-void cmdq_lower_limit_read(cmdq_lowering *l, uint64_t first, uint64_t bytes)
-{
-    l->read_first[l->read_count - 1] = first;
-    l->read_bytes[l->read_count - 1] = bytes;
-}
+void cmdq_lower_limit_read(cmdq_lowering *l, cmdq_lower_range range) { l->read_ranges[l->read_count - 1] = range; }
 
-void cmdq_lower_write_tile(cmdq_lowering *l, uint64_t first, uint64_t bytes)
+void cmdq_lower_write_tile(cmdq_lowering *l, cmdq_lower_range range)
 {
     l->has_tile = true;
     l->tile_buffer = l->writes[--l->write_count];
-    l->tile_first = first;
-    l->tile_bytes = bytes;
+    l->tile = range;
 }
 
 void cmdq_lower_add_dependency(cmdq_lowering *l, uint32_t entry)
@@ -98,13 +93,31 @@ void cmdq_lower_add_dependency(cmdq_lowering *l, uint32_t entry)
     (void)TV_VEC_PUSH(&l->deps, entry);
 }
 
+/* Whether [a, a + a_count) and [b, b + b_count) have a number in common. */
+static bool meet(uint64_t a, uint64_t a_count, uint64_t b, uint64_t b_count)
+{
+    return a < b + b_count && b < a + a_count;
+}
+
+/* Whether two ranges may share a byte; exact for rows of the same stride, which are columns of one matrix. */
+static bool ranges_meet(const cmdq_lower_range *a, const cmdq_lower_range *b)
+{
+    uint64_t stride = a->stride;
+    if (!meet(a->offset, (a->rows - 1) * a->stride + a->bytes, b->offset, (b->rows - 1) * b->stride + b->bytes))
+        return false;
+    if (a->rows == 1 || b->rows == 1 || b->stride != stride || a->offset % stride + a->bytes > stride ||
+        b->offset % stride + b->bytes > stride)
+        return true;
+    return meet(a->offset % stride, a->bytes, b->offset % stride, b->bytes) &&
+           meet(a->offset / stride, a->rows, b->offset / stride, b->rows);
+}
+
 /* Waits for the entries that wrote some of these bytes. */
-static void wait_for_writers(cmdq_lowering *l, const cmdq_lower_buffer *p, uint64_t first, uint64_t bytes)
+static void wait_for_writers(cmdq_lowering *l, const cmdq_lower_buffer *p, cmdq_lower_range range)
 {
     cmdq_lower_add_dependency(l, p->writer);
     for (size_t k = 0; k < p->writers.count; k++)
-        if (first < p->writers.data[k].offset + p->writers.data[k].bytes &&
-            (bytes == UINT64_MAX || p->writers.data[k].offset < first + bytes))
+        if (ranges_meet(&range, &p->writers.data[k].range))
             cmdq_lower_add_dependency(l, p->writers.data[k].entry);
 }
 
@@ -113,7 +126,7 @@ static void wait_for_writers(cmdq_lowering *l, const cmdq_lower_buffer *p, uint6
 static void wait_for(cmdq_lowering *l, const cmdq_lower_buffer *p)
 {
     if (!p->readers.count || p->writers.count)
-        wait_for_writers(l, p, 0, UINT64_MAX);
+        wait_for_writers(l, p, (cmdq_lower_range){0, p->bytes, 1, 0});
     for (size_t k = 0; k < p->readers.count; k++)
         cmdq_lower_add_dependency(l, p->readers.data[k]);
 }
@@ -173,7 +186,7 @@ uint32_t cmdq_lower_finish_entry(cmdq_lowering *l)
     if (l->has_tile)
         wait_for_memory(l, l->tile_buffer);
     for (unsigned i = 0; i < l->read_count; i++) {
-        wait_for_writers(l, buffer_at(l, l->reads[i]), l->read_first[i], l->read_bytes[i]);
+        wait_for_writers(l, buffer_at(l, l->reads[i]), l->read_ranges[i]);
         continue_buffer(l, l->reads[i]);
     }
     for (unsigned i = 0; i < l->write_count; i++) {
@@ -189,8 +202,7 @@ uint32_t cmdq_lower_finish_entry(cmdq_lowering *l)
         buffer_at(l, l->writes[i])->readers.count = buffer_at(l, l->writes[i])->writers.count = 0;
     }
     if (l->has_tile)
-        l->deps.failed |= !TV_VEC_PUSH(&buffer_at(l, l->tile_buffer)->writers,
-                                       ((cmdq_lower_write){id, l->tile_first, l->tile_bytes}));
+        l->deps.failed |= !TV_VEC_PUSH(&buffer_at(l, l->tile_buffer)->writers, ((cmdq_lower_write){id, l->tile}));
     tv_queue_builder_end_entry(l->builder, l->block_name, l->deps.data, (uint32_t)l->deps.count);
     l->deps.count = 0;
     l->read_count = l->write_count = 0;

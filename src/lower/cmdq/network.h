@@ -4,8 +4,9 @@
  * Values of convolutions are stored with the channels last, others in row-major order. A value is resident, in segments
  * that each fit an SPM bank, from the node that computes it to its last reader, if there is space; otherwise it is in
  * DRAM and passes through slots, tile by tile. Positions in values are numbers of elements, so a Reshape is another
- * name of the same storage. network_values.c stores values, network_products.c lowers products and network_elements.c
- * the other operators; network.c builds and runs the queue. */
+ * name of the same storage. network_formats.c chooses formats, network_values.c stores values, network_weights.c loads
+ * weights, network_products.c lowers products and network_elements.c the other operators; network_backend.c builds and
+ * runs the queue. */
 #ifndef TV_LOWER_CMDQ_NETWORK_H
 #define TV_LOWER_CMDQ_NETWORK_H
 
@@ -29,6 +30,12 @@ typedef struct cmdq_net_value {
     uint64_t elements;
     uint32_t last_use; /* node */
 
+    /* Where its elements are in the storage of `root`: element (i, k, ...) at first + i * strides[0] + ... Of a value
+     * that is no view these are row-major order, or not used (channels_last). */
+    bool is_view, not_view; /* not_view: a reader cannot read it as one */
+    uint32_t root;
+    uint64_t first, strides[TV_GRAPH_RANK_MAX];
+
     /* of storages */
     bool computed, in_dram, is_output;
     uint64_t dram; /* address */
@@ -45,15 +52,23 @@ typedef struct cmdq_net_weights {
 
 /* What a plan may choose; the search of network_backend.c times the queues of some and keeps the fastest. */
 typedef struct cmdq_net_options {
-    uint32_t products_ahead; /* products whose first weights are loaded before them, at most */
-    uint64_t reserve;        /* bytes of SPM that those after the next one leave free */
+    uint64_t block_bytes;    /* of the weights that are multiplied at once */
+    uint64_t ahead_bytes;    /* of weights of later nodes that are loaded, at most */
+    uint64_t reserve;        /* bytes of SPM that these leave free, besides what the values between need */
     uint64_t streamed_bytes; /* of a tile of a value in DRAM */
 } cmdq_net_options;
 
-/* The first weights of a product that is lowered later. */
-typedef struct cmdq_net_prefetched {
-    uint32_t node, weights, params; /* buffers */
-} cmdq_net_prefetched;
+/* The output channels of a product are divided into `count` blocks of `rows`; count 0: none fits an SPM bank. */
+typedef struct cmdq_net_blocks {
+    uint64_t rows, count;
+} cmdq_net_blocks;
+
+/* The weights of block `index` of a product, with their scales and bias, in SPM. */
+typedef struct cmdq_net_block {
+    uint32_t node;
+    uint64_t index;
+    uint32_t weights, params; /* buffers */
+} cmdq_net_block;
 
 typedef struct cmdq_network {
     cmdq_lowering l; /* queue entries and their dependencies: only what entries.c uses is set */
@@ -66,9 +81,11 @@ typedef struct cmdq_network {
     TV_VEC(uint32_t) live; /* buffers with memory */
     tv_status status;      /* sticky */
     const tv_diag_sink *sink;
-    uint32_t node;                          /* that is lowered */
-    uint64_t work[CMDQ_NET_ENGINES_MAX];    /* of each tensor engine in the current product */
-    TV_VEC(cmdq_net_prefetched) prefetched; /* products whose first weights are loaded */
+    uint32_t node;                       /* that is lowered */
+    uint64_t work[CMDQ_NET_ENGINES_MAX]; /* of each tensor engine in the current product */
+    TV_VEC(cmdq_net_block) ahead;        /* blocks that are loaded and not yet multiplied, in order */
+    uint32_t *in_attention;              /* of each node: 1 + the product that executes it with others, or 0 */
+    uint64_t *needs;                     /* of each node: bytes of the values that live while it executes */
 
     tv_program *program;
     uint32_t *entries_end; /* of each node: number of entries after it */
@@ -90,10 +107,12 @@ static inline const tv_graph_shape *cmdq_net_dims(const cmdq_network *net, uint3
     return &tv_graph_value_at(net->graph, value)->shape;
 }
 
-/* ---- network_values.c ---- */
+/* ---- network_formats.c ---- */
 
 /* Sets formats and layouts, and gives each storage its memory in DRAM. TV_ERR_INPUT: an operator is not supported. */
 tv_status cmdq_net_choose_formats(cmdq_network *net);
+
+/* ---- network_values.c ---- */
 
 uint64_t cmdq_net_allocate_dram(cmdq_network *net, uint64_t bytes);
 
@@ -155,6 +174,12 @@ cmdq_lower_operand cmdq_net_write(const cmdq_network *net, uint32_t value, uint6
  * value do not wait for each other, and readers only for those that they read. */
 void cmdq_net_share_output(cmdq_network *net, uint32_t value, cmdq_lower_operand operand, uint64_t count);
 void cmdq_net_share_input(cmdq_network *net, cmdq_lower_operand operand, uint64_t count);
+
+/* Likewise of `rows` rows of `count` elements, `stride` bytes apart. */
+void cmdq_net_share_rows_of_output(cmdq_network *net, uint32_t value, cmdq_lower_operand operand, uint64_t rows,
+                                   uint64_t count, uint64_t stride);
+void cmdq_net_share_rows_of_input(cmdq_network *net, cmdq_lower_operand operand, uint64_t rows, uint64_t count,
+                                  uint64_t stride);
 void cmdq_net_written(cmdq_network *net, uint32_t value, uint64_t first, uint64_t count, cmdq_lower_operand from);
 
 /* Stores `rows` rows of `count` elements to DRAM, `stride` elements apart. */
@@ -165,10 +190,65 @@ void cmdq_net_written_rows(cmdq_network *net, uint32_t value, uint64_t first, ui
  * if it is not resident. */
 uint64_t cmdq_net_run_length(const cmdq_network *net, uint32_t value, uint64_t first, uint64_t count);
 
+/* Slots for tiles of a value that is not in one segment. */
+cmdq_net_slots cmdq_net_slots_for(cmdq_network *net, uint32_t value, uint64_t elements);
+
+/* Writes a constant of binary32 to DRAM, once. */
+void cmdq_net_upload_constant(cmdq_network *net, uint32_t value);
+
+/* Loads a constant of binary32 into a buffer, which the caller releases. */
+cmdq_lower_operand cmdq_net_load_constant(cmdq_network *net, uint32_t value);
+
+/* A whole value, or a constant as binary32, in SPM; in slots that the caller releases. */
+cmdq_lower_operand cmdq_net_load_operand(cmdq_network *net, uint32_t value, cmdq_net_slots *slots);
+
+/* ---- network_views.c ---- */
+
+/* True for a Gather of a computed value by one constant index. */
+bool cmdq_net_selects_index(const cmdq_network *net, const tv_graph_node *n);
+
+/* Chooses what is a view of what. Call it after layouts are chosen. */
+void cmdq_net_choose_views(cmdq_network *net);
+
+/* Where element i of a view is in its storage. */
+uint64_t cmdq_net_view_index(const cmdq_network *net, uint32_t value, uint64_t i);
+
+/* ---- network_matmul.c ---- */
+
+const char *cmdq_net_matmul_lacks(const cmdq_network *net, const tv_graph_node *n);
+void cmdq_net_emit_matmul(cmdq_network *net, const tv_graph_node *n);
+
+/* Sets net->in_attention. */
+void cmdq_net_find_attention(cmdq_network *net);
+
+/* Executes a product together with the nodes before it that are marked for it. False: there are none. */
+bool cmdq_net_emit_attention(cmdq_network *net, const tv_graph_node *n);
+
 /* ---- network_products.c ---- */
 
-tv_status cmdq_net_upload(cmdq_network *net, const tv_network_options *options);
 void cmdq_net_emit_product(cmdq_network *net, const tv_graph_node *n); /* Conv, Linear */
+
+/* ---- network_weights.c ---- */
+
+tv_status cmdq_net_upload(cmdq_network *net, const tv_network_options *options);
+
+/* Sets net->needs. Call it after cmdq_net_choose_formats. */
+tv_status cmdq_net_measure_needs(cmdq_network *net);
+
+/* How the weights of a Conv or Linear are divided. */
+cmdq_net_blocks cmdq_net_divide(const cmdq_network *net, uint32_t node);
+
+/* The weights of block `index` of the current node, which the caller releases: loaded ahead, or now. TV_ERR_INPUT in
+ * net->status: there is no space. */
+cmdq_net_block cmdq_net_take_block(cmdq_network *net, uint64_t index);
+void cmdq_net_release_block(cmdq_network *net, const cmdq_net_block *block);
+
+/* Loads the blocks that follow those that are loaded, from block `index` of `node` on if there are none, as far as
+ * there is space. */
+void cmdq_net_load_ahead(cmdq_network *net, uint32_t node, uint64_t index);
+
+/* Forgets what is loaded ahead. False: nothing is. */
+bool cmdq_net_drop_ahead(cmdq_network *net);
 
 /* Loads rows of weights, and after them their scales and their bias to `params`. */
 void cmdq_net_load_weights(cmdq_network *net, const cmdq_net_weights *w, uint64_t row, uint64_t rows, uint32_t weights,
@@ -179,9 +259,6 @@ void cmdq_net_load_weights(cmdq_network *net, const cmdq_net_weights *w, uint64_
 /* What the machine lacks for a ConvTranspose, or NULL. */
 const char *cmdq_net_transposed_lacks(const cmdq_network *net, const tv_graph_node *n);
 void cmdq_net_emit_transposed(cmdq_network *net, const tv_graph_node *n);
-
-/* Loads the first weights of the next products, as far as there is space. */
-void cmdq_net_prefetch(cmdq_network *net, uint32_t node);
 
 /* ---- network_moves.c ---- */
 

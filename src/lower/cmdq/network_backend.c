@@ -30,7 +30,9 @@ static void destroy(void *state)
     TV_VEC_FINI(&net->l.deps);
     TV_VEC_FINI(&net->l.occupied);
     TV_VEC_FINI(&net->live);
-    TV_VEC_FINI(&net->prefetched);
+    TV_VEC_FINI(&net->ahead);
+    free(net->needs);
+    free(net->in_attention);
     tv_machine_free(net->l.machine);
     tv_program_free(net->program);
     free(net->values);
@@ -53,8 +55,9 @@ static tv_status allocate(cmdq_network *net)
     net->layers = calloc(nodes, sizeof *net->layers);
     net->layer_ends = calloc(nodes, sizeof *net->layer_ends);
     net->busy = calloc(nodes, sizeof *net->busy);
-    bool ok =
-        net->values && net->tensors && net->weights && net->entries_end && net->layers && net->layer_ends && net->busy;
+    net->in_attention = calloc(nodes, sizeof *net->in_attention);
+    bool ok = net->in_attention && net->values && net->tensors && net->weights && net->entries_end && net->layers &&
+              net->layer_ends && net->busy;
     uint32_t *last = ok ? tv_graph_last_uses(net->graph, false) : NULL;
     for (uint32_t v = 0; last && v < net->graph->values.count; v++)
         net->values[v].last_use = last[v];
@@ -75,20 +78,26 @@ static tv_status check(const cmdq_network *net)
 
 /* ---- The queue ---- */
 
+static void free_storage(cmdq_network *net, uint32_t value)
+{
+    cmdq_net_value *storage = &net->values[net->values[value].storage];
+    if (storage->last_use > net->node)
+        return;
+    for (uint32_t i = 0; i < storage->segment_count; i++)
+        cmdq_net_release(net, storage->segments[i].where);
+    storage->segment_count = 0;
+}
+
+/* Frees the values that the current node is the last to read; an attention also reads those of the nodes before it. */
 static void free_ended(cmdq_network *net)
 {
     const tv_graph_node *n = tv_graph_node_at(net->graph, net->node);
-    for (unsigned k = 0; k <= TV_GRAPH_INPUTS_MAX; k++) {
-        uint32_t v = k < TV_GRAPH_INPUTS_MAX ? n->inputs[k] : n->output;
-        if (v == TV_NO_VALUE)
-            continue;
-        cmdq_net_value *storage = &net->values[net->values[v].storage];
-        if (storage->last_use > net->node)
-            continue;
-        for (uint32_t i = 0; i < storage->segment_count; i++)
-            cmdq_net_release(net, storage->segments[i].where);
-        storage->segment_count = 0;
-    }
+    free_storage(net, n->output);
+    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
+        if (n->inputs[k] != TV_NO_VALUE)
+            free_storage(net, n->inputs[k]);
+    for (uint32_t v = 0; v < net->graph->values.count && n->op == TV_OP_MATMUL; v++)
+        free_storage(net, v);
 }
 
 /* Entries are labelled with the name of their node. */
@@ -107,9 +116,11 @@ static void emit_nodes(cmdq_network *net)
         set_label(net, n);
         if (n->op == TV_OP_CONV || n->op == TV_OP_LINEAR)
             cmdq_net_emit_product(net, n);
-        else
+        else if (!net->in_attention[i])
             cmdq_net_emit_node(net, n);
         free_ended(net);
+        if (net->status == TV_OK)
+            cmdq_net_load_ahead(net, i + 1, 0);
         net->entries_end[i] = tv_queue_builder_count(net->l.builder);
     }
 }
@@ -147,7 +158,7 @@ static void reset_plan(cmdq_network *net)
     cmdq_lower_plan_fini(&net->plan);
     tv_program_free(net->program);
     net->program = NULL;
-    net->live.count = net->prefetched.count = 0;
+    net->live.count = net->ahead.count = 0;
     net->status = TV_OK;
     for (uint32_t v = 0; v < net->graph->values.count; v++) {
         tv_value_source source = tv_graph_value_at(net->graph, v)->source;
@@ -198,21 +209,17 @@ static tv_status time_queue(const cmdq_network *net, const tv_config *config, ui
     return status;
 }
 
+#define ALL (UINT64_MAX / 2) /* as many bytes as there are */
+
 /* Builds the queue of each option and keeps the fastest one; of equal ones the first. */
 static tv_status search_plan(cmdq_network *net, const tv_network_options *options, tv_sv metadata)
 {
     static const cmdq_net_options candidates[] = {
-        {1, 0, 65536},
-        {2, UINT64_C(1) << 20, 65536},
-        {3, UINT64_C(1) << 19, 65536},
-        {6, UINT64_C(1) << 20, 65536},
-        {8, UINT64_C(1) << 20, 65536},
-        {3, UINT64_C(1) << 19, 98304},
-        {8, UINT64_C(1) << 19, 65536},
-        {2, UINT64_C(1) << 19, 131072},
-        {2, UINT64_C(1) << 19, 196608},
-        {2, UINT64_C(1) << 19, 262144},
-        {1, 0, 32768},
+        {32768, ALL, 0, 65536},          {65536, ALL, 0, 65536},          {65536, ALL, 262144, 65536},
+        {65536, ALL, 524288, 65536},     {131072, ALL, 0, 65536},         {131072, ALL, 262144, 65536},
+        {262144, ALL, 0, 65536},         {65536, 262144, 262144, 65536},  {65536, 262144, 262144, 131072},
+        {65536, ALL, 262144, 131072},    {65536, 524288, 262144, 196608}, {65536, 524288, 262144, 262144},
+        {262144, 262144, 262144, 32768},
     };
     uint64_t best = UINT64_MAX;
     size_t chosen = 0;
@@ -274,6 +281,10 @@ static tv_status create(const tv_graph *graph, const tv_network_options *options
     if (status == TV_OK)
         status = cmdq_net_choose_formats(net);
     if (status == TV_OK)
+        cmdq_net_find_attention(net);
+    if (status == TV_OK)
+        status = cmdq_net_measure_needs(net);
+    if (status == TV_OK)
         status = check(net);
     if (status == TV_OK)
         status = tv_machine_new(options->config, options->mode, sink, &net->l.machine);
@@ -299,6 +310,8 @@ static tv_dtype dtype_of(const cmdq_net_value *v) { return v->qbits == 32 ? TV_F
 static uint64_t storage_index(const cmdq_network *net, uint32_t value, uint64_t i)
 {
     const tv_graph_shape *s = cmdq_net_dims(net, value);
+    if (net->values[value].is_view)
+        return cmdq_net_view_index(net, value, i);
     if (!net->values[value].channels_last)
         return i;
     uint64_t c = (uint64_t)s->dims[1], pixels = (uint64_t)(s->dims[2] * s->dims[3]), image = i / (c * pixels);
@@ -358,7 +371,7 @@ static tv_status read_value(const cmdq_network *net, uint32_t value, const tv_di
     tv_status status = data ? tv_tensor_init(t, type.element, type.rank, type.dims, sink) : tv_fail_memory(sink);
     if (status == TV_OK)
         status = tv_machine_read(net->l.machine, "dram", v->dram, data, bytes, sink);
-    for (uint64_t i = 0; i < v->elements && status == TV_OK; i++)
+    for (uint64_t i = 0; status == TV_OK && i < tv_tensor_count(t); i++)
         tv_tensor_set_real(t, i, tv_dtype_value(dtype_of(v), data, storage_index(net, value, i)) * (double)v->scale);
     free(data);
     return status;

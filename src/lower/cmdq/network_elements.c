@@ -21,44 +21,6 @@ static bool is_constant(const cmdq_network *net, uint32_t value)
     return tv_graph_value_at(net->graph, value)->source == TV_VALUE_CONSTANT;
 }
 
-/* ---- Slots of operands ---- */
-
-/* Slots for an operand that is not in one segment of SPM. */
-static cmdq_net_slots allocate_pair(cmdq_network *net, uint32_t value, uint64_t elements)
-{
-    bool whole = storage_of(net, value)->segment_count == 1;
-    return whole ? cmdq_net_no_slots() : cmdq_net_allocate_slots(net, bytes_of(net, value, elements));
-}
-
-/* ---- Constants ---- */
-
-/* Writes a constant of binary32 to DRAM, once. */
-static void upload_constant(cmdq_network *net, uint32_t value)
-{
-    cmdq_net_value *v = &net->values[value];
-    const tv_tensor *t = tv_graph_value_at(net->graph, value)->tensor;
-    if (v->in_dram)
-        return;
-    v->dram = cmdq_net_allocate_dram(net, tv_tensor_count(t) * 4);
-    v->in_dram = true;
-    v->qbits = 32;
-    v->scale = 1;
-    if (!net->timing && net->status == TV_OK)
-        net->status = tv_machine_write(net->l.machine, "dram", v->dram, t->data, tv_tensor_count(t) * 4, net->sink);
-}
-
-/* Loads a constant of binary32 into a buffer. */
-static cmdq_lower_operand load_constant(cmdq_network *net, uint32_t value)
-{
-    cmdq_net_value *v = &net->values[value];
-    uint64_t count = tv_tensor_count(tv_graph_value_at(net->graph, value)->tensor);
-    upload_constant(net, value);
-    cmdq_lower_operand to = cmdq_lower_f32(cmdq_net_buffer(net, count * 4));
-    if (net->status == TV_OK)
-        cmdq_lower_load(&net->l, to, "weight", v->dram, 1, count, 0);
-    return to;
-}
-
 /* ---- Element by element ---- */
 
 static const char *const unary_names[TV_OPS] = {[TV_OP_RELU] = "relu",
@@ -128,7 +90,7 @@ static void emit_unary(cmdq_network *net, const tv_graph_node *n)
 {
     uint64_t all = net->values[n->output].elements, tile = tile_elements(net, n, 1);
     cmdq_net_make_resident(net, n->output);
-    cmdq_net_slots in = allocate_pair(net, n->inputs[0], tile), out = allocate_pair(net, n->output, tile);
+    cmdq_net_slots in = cmdq_net_slots_for(net, n->inputs[0], tile), out = cmdq_net_slots_for(net, n->output, tile);
     for (uint64_t at = 0, count; at < all && net->status == TV_OK; at += count) {
         count = common_run(net, n->inputs[0], n->output, at, tv_min_u64(tile, all - at));
         cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], at, count, cmdq_net_next_slot(&in)),
@@ -231,18 +193,6 @@ static void begin_binary(cmdq_network *net, const tv_graph_node *n, const pair *
         cmdq_lower_add_read(&net->l, operands[1].buffer);
 }
 
-/* The second operand where it is the same for all tiles. */
-static cmdq_lower_operand load_repeated(cmdq_network *net, const pair *p, cmdq_net_slots *slots)
-{
-    if (is_constant(net, p->other)) {
-        cmdq_lower_operand to = load_constant(net, p->other);
-        slots->buffers[0] = to.buffer;
-        return to;
-    }
-    *slots = allocate_pair(net, p->other, net->values[p->other].elements);
-    return cmdq_net_read(net, p->other, 0, net->values[p->other].elements, cmdq_net_next_slot(slots));
-}
-
 static void emit_binary(cmdq_network *net, const tv_graph_node *n)
 {
     pair p = pair_of(net, n);
@@ -250,17 +200,17 @@ static void emit_binary(cmdq_network *net, const tv_graph_node *n)
     uint64_t all = net->values[n->output].elements,
              tile = tile_elements(net, n, p.repeat == REPEAT_BLOCK ? 1 : p.length);
     if (same && is_constant(net, p.other))
-        upload_constant(net, p.other);
+        cmdq_net_upload_constant(net, p.other);
     if (p.repeat == REPEAT_BLOCK)
         tile = tv_min_u64(tile, p.length);
     cmdq_net_slots other = cmdq_net_no_slots();
     cmdq_lower_operand operands[3] = {{0}}, repeated = {0};
     cmdq_net_make_resident(net, n->output);
-    cmdq_net_slots in = allocate_pair(net, p.whole, tile), out = allocate_pair(net, n->output, tile);
+    cmdq_net_slots in = cmdq_net_slots_for(net, p.whole, tile), out = cmdq_net_slots_for(net, n->output, tile);
     if (same)
-        other = allocate_pair(net, p.other, tile);
+        other = cmdq_net_slots_for(net, p.other, tile);
     else
-        repeated = load_repeated(net, &p, &other);
+        repeated = cmdq_net_load_operand(net, p.other, &other);
     for (uint64_t at = 0, count; at < all && net->status == TV_OK; at += count) {
         count = common_run(net, p.whole, n->output, at, tv_min_u64(tile, all - at));
         uint64_t own = p.repeat == REPEAT_BLOCK ? at % p.length : at;
@@ -315,12 +265,12 @@ static void emit_rows(cmdq_network *net, const tv_graph_node *n)
              rows_tile = tv_min_u64(rows_max, tv_ceil_div(rows_all, net->l.ve));
     cmdq_lower_operand gains = {.buffer = TV_NO_VALUE}, bias = gains;
     cmdq_net_make_resident(net, n->output);
-    cmdq_net_slots in = allocate_pair(net, n->inputs[0], rows_tile * length),
-                   out = allocate_pair(net, n->output, rows_tile * out_length);
+    cmdq_net_slots in = cmdq_net_slots_for(net, n->inputs[0], rows_tile * length),
+                   out = cmdq_net_slots_for(net, n->output, rows_tile * out_length);
     if (n->op == TV_OP_NORM && n->inputs[1] != TV_NO_VALUE)
-        gains = load_constant(net, n->inputs[1]);
+        gains = cmdq_net_load_constant(net, n->inputs[1]);
     if (n->op == TV_OP_NORM && n->inputs[2] != TV_NO_VALUE)
-        bias = load_constant(net, n->inputs[2]);
+        bias = cmdq_net_load_constant(net, n->inputs[2]);
     for (uint64_t row = 0, rows; row < rows_all && net->status == TV_OK; row += rows) {
         rows = tv_min_u64(rows_tile, rows_all - row);
         rows = cmdq_net_run_length(net, n->output, row * out_length, rows * out_length) / out_length;
@@ -420,8 +370,8 @@ static void emit_pool(cmdq_network *net, const tv_graph_node *n)
     cmdq_net_make_resident(net, n->output);
     uint64_t crossing = cmdq_net_crossing_rows(net, n->inputs[0], span, p.stride[0]),
              in_rows = tv_min_u64(p.in_h, crossing ? crossing : (tile - 1) * p.stride[0] + span);
-    cmdq_net_slots in = allocate_pair(net, n->inputs[0], in_rows * in_row),
-                   out = allocate_pair(net, n->output, tile * out_row);
+    cmdq_net_slots in = cmdq_net_slots_for(net, n->inputs[0], in_rows * in_row),
+                   out = cmdq_net_slots_for(net, n->output, tile * out_row);
     for (uint64_t row = 0, rows; row < p.out_h && net->status == TV_OK; row += rows) {
         rows = tv_min_u64(tile, p.out_h - row);
         rows = cmdq_net_run_length(net, n->output, row * out_row, rows * out_row) / out_row;
@@ -467,7 +417,7 @@ static void emit_columns(cmdq_network *net, const tv_graph_node *n, uint32_t val
     uint64_t limit = TILE_BYTES / 4, rows = tv_graph_elements(net->graph, value) / from,
              piece = tv_min_u64(from, limit), tile = piece < from ? 1 : tv_min_u64(rows, limit / from);
     bool converts = in->qbits != out->qbits || in->scale != out->scale;
-    cmdq_net_slots slots = allocate_pair(net, value, tile * piece), copies = cmdq_net_no_slots();
+    cmdq_net_slots slots = cmdq_net_slots_for(net, value, tile * piece), copies = cmdq_net_no_slots();
     for (unsigned i = 0; i < CMDQ_NET_SLOTS && converts && net->status == TV_OK; i++)
         copies.buffers[i] = cmdq_net_buffer(net, tile * piece * out->qbits / 8);
     for (uint64_t row = 0, column = 0, count, width; row < rows && net->status == TV_OK;) {
@@ -501,7 +451,7 @@ static void emit_concat(cmdq_network *net, const tv_graph_node *n)
     for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX && n->inputs[k] != TV_NO_VALUE && net->status == TV_OK; k++) {
         uint64_t from = inner_elements(net, n->inputs[k], axis, last);
         if (is_constant(net, n->inputs[k]))
-            upload_constant(net, n->inputs[k]);
+            cmdq_net_upload_constant(net, n->inputs[k]);
         emit_columns(net, n, n->inputs[k], from, at, to);
         at += from;
     }
@@ -514,7 +464,7 @@ static void emit_reorder(cmdq_network *net, const tv_graph_node *n)
     const tv_graph_shape *s = cmdq_net_dims(net, from_last ? n->inputs[0] : n->output);
     uint64_t channels = (uint64_t)s->dims[1], all = net->values[n->output].elements, pixels = all / channels;
     cmdq_net_make_resident(net, n->output);
-    cmdq_net_slots in = allocate_pair(net, n->inputs[0], all), out = allocate_pair(net, n->output, all);
+    cmdq_net_slots in = cmdq_net_slots_for(net, n->inputs[0], all), out = cmdq_net_slots_for(net, n->output, all);
     if (net->status == TV_OK) {
         cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], 0, all, in.buffers[0]),
                            y = cmdq_net_write(net, n->output, 0, all, out.buffers[0]);

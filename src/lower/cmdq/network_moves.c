@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that select and permute elements, through DRAM: rows of a value that are a stride apart are loaded side by
- * side. Products of two values, whose matrices are such rows, are lowered here, too. */
+ * side. */
 #include "lower/cmdq/network.h"
 
 enum { TILE_BYTES = 65536 };
@@ -159,51 +159,6 @@ static void emit_transpose(cmdq_network *net, const tv_graph_node *n)
     cmdq_net_release_slots(net, &slots[1]);
 }
 
-/* ---- Products of two values ---- */
-
-static void emit_product_tile(cmdq_network *net, const cmdq_lower_operand operands[3], uint64_t m, uint64_t n,
-                              uint64_t k)
-{
-    cmdq_lowering *l = &net->l;
-    cmdq_lower_begin_tensor(l, CMDQ_TE_AV_TILE, operands[0], operands[1], operands[2],
-                            (cmdq_lower_gemm){m, n, k, operands[1].qbits});
-    cmdq_lower_set_scale(l, CMDQ_F_scale_wgt, operands[1].scale);
-    cmdq_lower_finish_entry(l);
-}
-
-/* Each matrix of a batch passes through slots; those of the second operand are not divided. */
-static void emit_matmul(cmdq_network *net, const tv_graph_node *n)
-{
-    const tv_graph_shape *a = cmdq_net_dims(net, n->inputs[0]), *b = cmdq_net_dims(net, n->inputs[1]);
-    uint64_t m = (uint64_t)a->dims[a->rank - 2], k = (uint64_t)a->dims[a->rank - 1],
-             columns = (uint64_t)b->dims[b->rank - 1], batches = net->values[n->output].elements / (m * columns),
-             b_batches = tv_graph_elements(net->graph, n->inputs[1]) / (k * columns);
-    const unsigned bits[3] = {storage_of(net, n->inputs[0])->qbits, storage_of(net, n->inputs[1])->qbits,
-                              storage_of(net, n->output)->qbits};
-    uint64_t row_bytes = tv_max_u64(k * bits[0], columns * bits[2]) / 8, tile = tv_max_u64(1, TILE_BYTES / row_bytes),
-             rows = tv_min_u64(tile, m);
-    cmdq_net_slots left = cmdq_net_allocate_slots(net, rows * k * bits[0] / 8),
-                   right = cmdq_net_allocate_slots(net, k * columns * bits[1] / 8),
-                   out = cmdq_net_allocate_slots(net, rows * columns * bits[2] / 8);
-    for (uint64_t batch = 0; batch < batches && net->status == TV_OK; batch++) {
-        cmdq_lower_operand operands[3];
-        operands[1] = cmdq_net_read(net, n->inputs[1], b_batches == 1 ? 0 : batch * k * columns, k * columns,
-                                    cmdq_net_next_slot(&right));
-        for (uint64_t row = 0; row < m && net->status == TV_OK; row += rows) {
-            rows = tv_min_u64(tile, m - row);
-            uint64_t at = batch * m + row;
-            operands[0] = cmdq_net_read(net, n->inputs[0], at * k, rows * k, cmdq_net_next_slot(&left));
-            operands[2] = (cmdq_lower_operand){cmdq_net_next_slot(&out), 0, bits[2], storage_of(net, n->output)->scale};
-            emit_product_tile(net, operands, rows, columns, k);
-            cmdq_net_written(net, n->output, at * columns, rows * columns, operands[2]);
-            net->layers[net->node].tiles++;
-        }
-    }
-    cmdq_net_release_slots(net, &left);
-    cmdq_net_release_slots(net, &right);
-    cmdq_net_release_slots(net, &out);
-}
-
 /* ---- Dispatch ---- */
 
 bool cmdq_net_is_host_gather(const cmdq_network *net, const tv_graph_node *n)
@@ -220,6 +175,8 @@ const char *cmdq_net_move_lacks(const cmdq_network *net, const tv_graph_node *n)
     permutation p;
     selection s;
     bool last = net->values[n->inputs[0]].channels_last;
+    if (net->values[n->output].is_view || net->values[n->inputs[0]].root == n->output)
+        return n->op == TV_OP_MATMUL ? cmdq_net_matmul_lacks(net, n) : NULL;
     switch (n->op) {
     case TV_OP_GATHER:
         return cmdq_net_is_host_gather(net, n) || select_rows(net, n, &s) ? NULL : "such selection of elements";
@@ -227,15 +184,8 @@ const char *cmdq_net_move_lacks(const cmdq_network *net, const tv_graph_node *n)
         return select_rows(net, n, &s) ? NULL : "slice of several axes, or with steps";
     case TV_OP_TRANSPOSE:
         return !last && describe_permutation(net, n, &p) ? NULL : "such permutation of the axes";
-    case TV_OP_MATMUL: {
-        const tv_graph_shape *a = cmdq_net_dims(net, n->inputs[0]), *b = cmdq_net_dims(net, n->inputs[1]);
-        uint64_t matrix = (uint64_t)(b->dims[b->rank - 1] * b->dims[b->rank - 2]),
-                 count = tv_graph_elements(net->graph, n->inputs[1]) / matrix;
-        bool batches = a->rank >= b->rank && (count == 1 || a->rank == b->rank);
-        for (uint32_t i = 0; batches && count > 1 && i + 2 < a->rank; i++)
-            batches = a->dims[i] == b->dims[i];
-        return batches && matrix <= net->l.bank_bytes ? NULL : "such product of two values";
-    }
+    case TV_OP_MATMUL:
+        return cmdq_net_matmul_lacks(net, n);
     default:
         return "such operator";
     }
@@ -243,12 +193,14 @@ const char *cmdq_net_move_lacks(const cmdq_network *net, const tv_graph_node *n)
 
 void cmdq_net_emit_move(cmdq_network *net, const tv_graph_node *n)
 {
-    if (net->values[n->output].storage != n->output)
+    bool is_matmul = n->op == TV_OP_MATMUL;
+    if (is_matmul && !cmdq_net_emit_attention(net, n))
+        cmdq_net_emit_matmul(net, n);
+    if (is_matmul || net->values[n->output].storage != n->output ||
+        net->values[n->inputs[0]].storage == n->output) /* its values are stored, or are where they are read */
         return;
     if (n->op == TV_OP_TRANSPOSE)
         emit_transpose(net, n);
-    else if (n->op == TV_OP_MATMUL)
-        emit_matmul(net, n);
     else if (!cmdq_net_is_host_gather(net, n)) /* the host stores the rows that the indices select, like an input */
         emit_selection(net, n);
 }

@@ -1,86 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions and products with constants. Weights that fit a bank are loaded once, and tiles are rows of the output;
- * larger ones pass in blocks of output channels, and the blocks of the output are stored to DRAM, where they are put
- * side by side. While a product is computed, the first weights of the next one are loaded. */
+/* Convolutions and products with constants. Tiles are rows of the output by a block of its channels; a block is columns
+ * of the output, whose rows are apart. */
 #include <math.h>
-#include <stdlib.h>
 
-#include "graph/quantize.h"
 #include "lower/cmdq/network.h"
-
-/* ---- Weights ---- */
-
-static bool is_product(const tv_graph_node *n) { return n->op == TV_OP_CONV || n->op == TV_OP_LINEAR; }
-
-static bool has_weights(const tv_graph_node *n) { return is_product(n) || n->op == TV_OP_CONV_TRANSPOSE; }
-
-/* Row `row` of W as the machine has it: of convolutions [kernel][channels] instead of [channels][kernel]. Rows of
- * transposed convolutions are [kernel][output channels]. */
-static void reorder_row(const tv_graph_node *n, const tv_tensor *w, uint64_t row, uint64_t columns, float *out)
-{
-    if (n->op == TV_OP_CONV_TRANSPOSE) {
-        uint64_t channels = (uint64_t)w->dims[1], taps = (uint64_t)(w->dims[2] * w->dims[3]);
-        for (uint64_t c = 0; c < columns; c++)
-            out[c] = ((const float *)w->data)[(c * channels + row % channels) * taps + row / channels];
-        return;
-    }
-    const float *from = (const float *)w->data + row * columns;
-    uint64_t channels = n->op == TV_OP_CONV ? (uint64_t)w->dims[1] : columns, kernel = columns / channels;
-    for (uint64_t c = 0; c < channels; c++)
-        for (uint64_t k = 0; k < kernel; k++)
-            out[k * channels + c] = from[c * kernel + k];
-}
-
-static tv_status write_weights(cmdq_network *net, const tv_graph_node *n, const cmdq_net_weights *w)
-{
-    const tv_tensor *t = tv_graph_value_at(net->graph, n->inputs[1])->tensor;
-    float *row = malloc(w->columns * sizeof *row), scale;
-    uint8_t *packed = calloc(w->row_bytes + 1, 1);
-    tv_status status = row && packed ? TV_OK : tv_fail_memory(net->sink);
-    for (uint64_t r = 0; r < w->rows && status == TV_OK; r++) {
-        reorder_row(n, t, r, w->columns, row);
-        tv_quantize_row(row, (uint32_t)w->columns, (uint32_t)w->columns, w->bits, packed, &scale);
-        scale *= net->values[n->inputs[0]].scale;
-        status = tv_machine_write(net->l.machine, "dram", w->data + r * w->row_bytes, packed, w->row_bytes, net->sink);
-        if (status == TV_OK)
-            status = tv_machine_write(net->l.machine, "dram", w->scales + r * 4, &scale, 4, net->sink);
-    }
-    free(row);
-    free(packed);
-    if (w->bias) {
-        const tv_tensor *bias = tv_graph_value_at(net->graph, n->inputs[2])->tensor;
-        uint64_t bytes = tv_tensor_bytes(bias); /* a transposed convolution has it for each element of the kernel */
-        for (uint64_t at = 0; at < w->rows * 4 && status == TV_OK; at += bytes)
-            status = tv_machine_write(net->l.machine, "dram", w->bias + at, bias->data, bytes, net->sink);
-    }
-    return status;
-}
-
-tv_status cmdq_net_upload(cmdq_network *net, const tv_network_options *options)
-{
-    unsigned bits = options->weight_bits ? options->weight_bits : 8;
-    for (size_t i = 0; i < net->graph->nodes.count; i++) {
-        const tv_graph_node *n = &net->graph->nodes.data[i];
-        cmdq_net_weights *w = &net->weights[i];
-        if (!has_weights(n))
-            continue;
-        const tv_tensor *t = tv_graph_value_at(net->graph, n->inputs[1])->tensor;
-        bool transposed = n->op == TV_OP_CONV_TRANSPOSE;
-        w->columns = transposed ? (uint64_t)t->dims[0] : tv_tensor_count(t) / (uint64_t)t->dims[0];
-        w->rows = tv_tensor_count(t) / w->columns;
-        w->bits = w->columns % 2 ? 8 : bits; /* rows are whole bytes */
-        w->row_bytes = w->columns * w->bits / 8;
-        w->data = cmdq_net_allocate_dram(net, w->rows * w->row_bytes);
-        w->scales = cmdq_net_allocate_dram(net, w->rows * 4);
-        w->bias = n->inputs[2] == TV_NO_VALUE ? 0 : cmdq_net_allocate_dram(net, w->rows * 4);
-        if (!net->timing)
-            TV_TRY(write_weights(net, n, w));
-        tv_progress_report(&options->progress, "quantizing", i + 1, net->graph->nodes.count);
-    }
-    return TV_OK;
-}
-
-/* ---- The plan of a product ---- */
 
 /* An image of in_h rows of in_w pixels of `channels`; a Linear has rows of one pixel. */
 typedef struct product {
@@ -130,19 +53,6 @@ static uint64_t bytes_of(const cmdq_network *net, uint32_t value, uint64_t eleme
     return elements * net->values[net->values[value].storage].qbits / 8;
 }
 
-/* Output channels whose weights fit a bank; all that fit are divided evenly. */
-static void choose_block(const cmdq_network *net, product *p)
-{
-    uint64_t limit = net->l.bank_bytes / (p->w->row_bytes ? p->w->row_bytes : 1);
-    limit = limit > 16 ? limit / 16 * 16 : limit;
-    p->block_count = limit ? tv_ceil_div(p->out_c, limit) : 0;
-    if (p->block_count > 1) /* two slots of a bank each, and an engine for each block */
-        p->block_count = tv_ceil_div(p->block_count, net->l.te) * net->l.te;
-    p->block = p->block_count ? tv_ceil_div(p->out_c, p->block_count) : 0;
-    p->block = p->block_count > 1 ? tv_ceil_div(p->block, 4) * 4 : p->block;
-    p->block_count = p->block ? tv_ceil_div(p->out_c, p->block) : 0;
-}
-
 /* Rows of the output whose tiles have at most `limit` bytes of each value that is in DRAM; at least 1. */
 static uint64_t rows_within(const cmdq_network *net, const product *p, uint64_t limit, bool in_dram, bool out_dram)
 {
@@ -183,74 +93,13 @@ static product describe(const cmdq_network *net, const tv_graph_node *n)
         p.in_h = p.out_h = tv_graph_elements(net->graph, n->inputs[0]) / p.channels;
     }
     p.out_c = p.w->rows;
-    choose_block(net, &p);
+    cmdq_net_blocks division = cmdq_net_divide(net, cmdq_lower_node_index(&net->l, n));
+    p.block = division.rows;
+    p.block_count = division.count;
     return p;
 }
 
 /* ---- Entries ---- */
-
-void cmdq_net_load_weights(cmdq_network *net, const cmdq_net_weights *w, uint64_t row, uint64_t rows, uint32_t weights,
-                           uint32_t params)
-{
-    cmdq_lower_operand to = cmdq_lower_f32(params);
-    cmdq_lower_load(&net->l, (cmdq_lower_operand){weights, 0, w->bits, 1}, "weight", w->data + row * w->row_bytes, 1,
-                    rows * w->columns, 0);
-    cmdq_lower_load(&net->l, to, "weight", w->scales + row * 4, 1, rows, 0);
-    if (w->bias)
-        cmdq_lower_load(&net->l, cmdq_lower_skip(to, rows), "weight", w->bias + row * 4, 1, rows, 0);
-}
-
-static uint64_t weight_bytes(const product *p) { return p->block * p->w->row_bytes; }
-static uint64_t param_bytes(const product *p) { return p->block * 4 * (p->w->bias ? 2 : 1); }
-
-static uint64_t free_bytes(const cmdq_network *net)
-{
-    uint64_t used = 0;
-    for (size_t i = 0; i < net->live.count; i++)
-        used += net->plan.buffers.data[net->live.data[i]].bytes;
-    return net->l.bank_bytes * net->l.context - used;
-}
-
-/* Loads the first weights of a product. False: there is no space. */
-static bool prefetch_product(cmdq_network *net, uint32_t node, uint64_t reserve)
-{
-    product p = describe(net, tv_graph_node_at(net->graph, node));
-    if (!p.block || free_bytes(net) < weight_bytes(&p) + reserve)
-        return false;
-    uint32_t weights = cmdq_net_try_buffer(net, weight_bytes(&p)),
-             params = weights == TV_NO_VALUE ? TV_NO_VALUE : cmdq_net_try_buffer(net, param_bytes(&p));
-    if (params == TV_NO_VALUE) {
-        cmdq_net_release(net, weights);
-        return false;
-    }
-    cmdq_net_load_weights(net, p.w, 0, tv_min_u64(p.block, p.out_c), weights, params);
-    if (!TV_VEC_PUSH(&net->prefetched, ((cmdq_net_prefetched){node, weights, params})))
-        net->status = TV_ERR_MEMORY;
-    return true;
-}
-
-static cmdq_net_prefetched *find_prefetched(const cmdq_network *net, uint32_t node)
-{
-    for (size_t i = 0; i < net->prefetched.count; i++)
-        if (net->prefetched.data[i].node == node)
-            return &net->prefetched.data[i];
-    return NULL;
-}
-
-/* The next product needs little besides; those after it leave space for the values of the layers between. */
-void cmdq_net_prefetch(cmdq_network *net, uint32_t node)
-{
-    const tv_graph *g = net->graph;
-    unsigned products = 0;
-    bool space = !net->keep_values;
-    for (; node < g->nodes.count && products < net->options.products_ahead && space && net->status == TV_OK; node++) {
-        if (!is_product(&g->nodes.data[node]))
-            continue;
-        if (!find_prefetched(net, node))
-            space = prefetch_product(net, node, products ? net->options.reserve : 0);
-        products++;
-    }
-}
 
 static void set_activation(cmdq_network *net, const tv_graph_attrs *a)
 {
@@ -275,6 +124,7 @@ typedef struct tile {
     cmdq_lower_operand in, out, residual;
     uint32_t weights, params;
     uint64_t in_rows, above, below;
+    uint64_t out_stride, residual_stride; /* bytes; 0: packed */
 } tile;
 
 static void set_geometry(cmdq_network *net, const product *p, const tile *t)
@@ -308,6 +158,24 @@ static uint32_t choose_engine(cmdq_network *net, uint64_t work)
     return best;
 }
 
+static void share_rows_of_output(cmdq_network *net, const product *p, const tile *t)
+{
+    uint64_t pixels = t->rows * p->out_w;
+    if (t->out_stride)
+        cmdq_net_share_rows_of_output(net, p->n->output, t->out, pixels, t->channels, t->out_stride);
+    else
+        cmdq_net_share_output(net, p->n->output, t->out, pixels * t->channels);
+}
+
+static void share_rows_of_residual(cmdq_network *net, const product *p, const tile *t)
+{
+    uint64_t pixels = t->rows * p->out_w;
+    if (t->residual_stride)
+        cmdq_net_share_rows_of_input(net, t->residual, pixels, t->channels, t->residual_stride);
+    else
+        cmdq_net_share_input(net, t->residual, pixels * t->channels);
+}
+
 static void emit_tile(cmdq_network *net, const product *p, const tile *t)
 {
     cmdq_lowering *l = &net->l;
@@ -339,12 +207,16 @@ static void emit_tile(cmdq_network *net, const product *p, const tile *t)
         cmdq_lower_set_address(l, CMDQ_F_residual_bank, t->residual.buffer, t->residual.offset);
         cmdq_lower_set_integer(l, CMDQ_F_qbits_residual, t->residual.qbits);
         cmdq_lower_set_scale(l, CMDQ_F_scale_residual, t->residual.scale);
+        if (t->residual_stride)
+            cmdq_lower_set_integer(l, CMDQ_F_residual_stride, t->residual_stride);
         cmdq_lower_add_read(l, t->residual.buffer);
-        cmdq_net_share_input(net, t->residual, t->rows * p->out_w * t->channels);
+        share_rows_of_residual(net, p, t);
     }
     set_activation(net, &p->n->attrs);
+    if (t->out_stride)
+        cmdq_lower_set_integer(l, CMDQ_F_ofm_stride, t->out_stride);
     cmdq_lower_add_write(l, t->out.buffer);
-    cmdq_net_share_output(net, p->n->output, t->out, t->rows * p->out_w * t->channels);
+    share_rows_of_output(net, p, t);
     cmdq_lower_finish_entry(l);
 }
 
@@ -352,8 +224,8 @@ static void emit_tile(cmdq_network *net, const product *p, const tile *t)
 
 /* Buffers of a product while it is lowered. */
 typedef struct slots {
-    uint32_t weights[CMDQ_NET_SLOTS], params[CMDQ_NET_SLOTS], in[CMDQ_NET_SLOTS], out[CMDQ_NET_SLOTS],
-        residual[CMDQ_NET_SLOTS];
+    cmdq_net_block block; /* the weights of the current tiles */
+    uint32_t in[CMDQ_NET_SLOTS], out[CMDQ_NET_SLOTS], residual[CMDQ_NET_SLOTS];
     unsigned next;
 } slots;
 
@@ -382,7 +254,7 @@ static void allocate_slots(cmdq_network *net, const product *p, slots *s)
             s->in[i] = cmdq_net_buffer(net, bytes_of(net, p->n->inputs[0], in_tile_elements(net, p)));
         if (!resident_out)
             s->out[i] = cmdq_net_buffer(net, out);
-        if (p->n->inputs[3] != TV_NO_VALUE && (is_in_dram(net, p->n->inputs[3]) || p->block_count > 1))
+        if (p->n->inputs[3] != TV_NO_VALUE && is_in_dram(net, p->n->inputs[3]))
             s->residual[i] = cmdq_net_buffer(net, bytes_of(net, p->n->inputs[3], p->tile * p->out_w * p->block));
     }
 }
@@ -390,8 +262,6 @@ static void allocate_slots(cmdq_network *net, const product *p, slots *s)
 static void release_slots(cmdq_network *net, const slots *s)
 {
     for (unsigned i = 0; i < CMDQ_NET_SLOTS; i++) {
-        cmdq_net_release(net, s->weights[i]);
-        cmdq_net_release(net, s->params[i]);
         cmdq_net_release(net, s->in[i]);
         cmdq_net_release(net, s->out[i]);
         cmdq_net_release(net, s->residual[i]);
@@ -403,11 +273,24 @@ static uint64_t tile_rows(const cmdq_network *net, const product *p, uint64_t ro
 {
     uint64_t elements = p->out_w * p->out_c, rows = tv_min_u64(p->tile, p->out_h - row);
     rows = cmdq_net_run_length(net, p->n->output, row * elements, rows * elements) / elements;
-    if (p->n->inputs[3] != TV_NO_VALUE && p->block_count == 1)
+    if (p->n->inputs[3] != TV_NO_VALUE)
         rows = tv_max_u64(1, cmdq_net_run_length(net, p->n->inputs[3], row * elements, rows * elements) / elements);
     return cmdq_net_windows(net, p->n->inputs[0], p->in_w * p->channels,
                             (int64_t)(row * p->stride[0]) - (int64_t)p->pad_begin[0], span_of(p, 0), p->stride[0],
                             rows);
+}
+
+/* The residual of a tile: columns of its rows, if the output is divided into blocks of channels. */
+static cmdq_lower_operand read_residual(cmdq_network *net, const product *p, tile *t, uint32_t slot)
+{
+    uint32_t value = p->n->inputs[3];
+    uint64_t first = t->row * p->out_w * p->out_c + t->channel, pixels = t->rows * p->out_w,
+             all = (pixels - 1) * p->out_c + t->channels;
+    if (p->block_count > 1 && is_in_dram(net, value))
+        return cmdq_net_read_rows(net, value, first, pixels, t->channels, p->out_c, slot);
+    if (p->block_count > 1)
+        t->residual_stride = bytes_of(net, value, p->out_c);
+    return cmdq_net_read(net, value, first, p->block_count > 1 ? all : pixels * p->out_c, slot);
 }
 
 /* Reads the operands of a tile. */
@@ -419,12 +302,11 @@ static void begin_tile(cmdq_network *net, const product *p, slots *s, tile *t)
     t->in = cmdq_net_read(net, p->n->inputs[0], first * row_elements, t->in_rows * row_elements, s->in[slot]);
     t->residual.buffer = CMDQ_LOWER_NONE;
     if (p->n->inputs[3] != TV_NO_VALUE)
-        t->residual = p->block_count == 1
-                          ? cmdq_net_read(net, p->n->inputs[3], t->row * p->out_w * p->out_c, pixels * p->out_c,
-                                          s->residual[slot])
-                          : cmdq_net_read_rows(net, p->n->inputs[3], t->row * p->out_w * p->out_c + t->channel, pixels,
-                                               t->channels, p->out_c, s->residual[slot]);
-    t->out = cmdq_net_write(net, p->n->output, t->row * p->out_w * p->out_c, pixels * p->out_c, s->out[slot]);
+        t->residual = read_residual(net, p, t, s->residual[slot]);
+    t->out =
+        cmdq_net_write(net, p->n->output, t->row * p->out_w * p->out_c + t->channel, pixels * p->out_c, s->out[slot]);
+    if (p->block_count > 1 && !is_in_dram(net, p->n->output))
+        t->out_stride = bytes_of(net, p->n->output, p->out_c);
 }
 
 static void end_tile(cmdq_network *net, const product *p, const tile *t)
@@ -432,7 +314,7 @@ static void end_tile(cmdq_network *net, const product *p, const tile *t)
     uint64_t first = t->row * p->out_w * p->out_c, pixels = t->rows * p->out_w;
     if (p->block_count == 1)
         cmdq_net_written(net, p->n->output, first, pixels * p->out_c, t->out);
-    else
+    else if (is_in_dram(net, p->n->output))
         cmdq_net_written_rows(net, p->n->output, first + t->channel, pixels, t->channels, p->out_c, t->out);
 }
 
@@ -443,10 +325,7 @@ static uint64_t emit_block(cmdq_network *net, const product *p, slots *s, uint64
     uint64_t count = 0;
     for (uint64_t row = 0; row < p->out_h && net->status == TV_OK; count++) {
         tile *t = &tiles[count % 2];
-        *t = (tile){.row = row,
-                    .channel = block * p->block,
-                    .weights = s->weights[block % CMDQ_NET_SLOTS],
-                    .params = s->params[block % CMDQ_NET_SLOTS]};
+        *t = (tile){.row = row, .channel = block * p->block, .weights = s->block.weights, .params = s->block.params};
         t->rows = tile_rows(net, p, row);
         t->channels = tv_min_u64(p->block, p->out_c - t->channel);
         begin_tile(net, p, s, t);
@@ -458,13 +337,6 @@ static uint64_t emit_block(cmdq_network *net, const product *p, slots *s, uint64
     if (count)
         end_tile(net, p, &tiles[(count - 1) % 2]);
     return count;
-}
-
-static void load_block(cmdq_network *net, const product *p, const slots *s, uint64_t block)
-{
-    uint64_t row = block * p->block;
-    cmdq_net_load_weights(net, p->w, row, tv_min_u64(p->block, p->out_c - row), s->weights[block % CMDQ_NET_SLOTS],
-                          s->params[block % CMDQ_NET_SLOTS]);
 }
 
 /* Makes the output resident if that leaves space for the slots of the other operands; in the memory of the residual if
@@ -488,47 +360,43 @@ static void locate_output(cmdq_network *net, const product *p)
         cmdq_net_release(net, reserved[--count]);
 }
 
-static void allocate_weights(cmdq_network *net, const product *p, slots *s)
-{
-    for (unsigned i = 0; i < CMDQ_NET_SLOTS && net->status == TV_OK; i++) {
-        const cmdq_net_prefetched *prefetched = i == 0 ? find_prefetched(net, net->node) : NULL;
-        if (prefetched) {
-            s->weights[0] = prefetched->weights;
-            s->params[0] = prefetched->params;
-        } else if (i == 0 || p->block_count > 1) {
-            s->weights[i] = cmdq_net_buffer(net, weight_bytes(p));
-            s->params[i] = net->status == TV_OK ? cmdq_net_buffer(net, param_bytes(p)) : TV_NO_VALUE;
-        }
-    }
-}
-
 /* Finds space for all operands. TV_ERR_INPUT in net->status: there is none. */
 static void plan_product(cmdq_network *net, product *p, slots *s)
 {
-    *s = (slots){.next = 0};
     for (unsigned i = 0; i < CMDQ_NET_SLOTS; i++)
-        s->weights[i] = s->params[i] = s->in[i] = s->out[i] = s->residual[i] = TV_NO_VALUE;
-    allocate_weights(net, p, s);
-    if (p->block_count == 1)
-        locate_output(net, p);
-    else if (net->status == TV_OK)
+        s->in[i] = s->out[i] = s->residual[i] = TV_NO_VALUE;
+    s->next = 0;
+    s->block = cmdq_net_take_block(net, 0);
+    if (p->block_count > 1 && net->status == TV_OK)
         cmdq_net_fetch(net, p->n->inputs[0]); /* each block reads the whole input */
+    locate_output(net, p);
     choose_tile(net, p);
     allocate_slots(net, p, s);
 }
 
-/* The weights of the current node are no longer prefetched ones. False: they were none. */
-static bool drop_prefetched(cmdq_network *net)
+/* Makes room, step by step, until there is space for the operands. */
+static void plan_with_less(cmdq_network *net, product *p, slots *s)
 {
-    cmdq_net_prefetched *found = find_prefetched(net, net->node);
-    if (found)
-        *found = net->prefetched.data[--net->prefetched.count];
-    return found != NULL;
+    enum { STREAMED_MIN = 8192 };
+    uint64_t streamed_bytes = net->options.streamed_bytes;
+    plan_product(net, p, s);
+    while (net->status == TV_ERR_INPUT && (net->ahead.count || net->options.streamed_bytes > STREAMED_MIN)) {
+        release_slots(net, s);
+        cmdq_net_release_block(net, &s->block);
+        net->status = TV_OK;
+        if (!cmdq_net_drop_ahead(net)) {
+            cmdq_net_evict(net, p->n->inputs[0]);
+            if (p->n->inputs[3] != TV_NO_VALUE)
+                cmdq_net_evict(net, p->n->inputs[3]);
+            net->options.streamed_bytes /= 2;
+        }
+        plan_product(net, p, s);
+    }
+    net->options.streamed_bytes = streamed_bytes;
 }
 
 void cmdq_net_emit_product(cmdq_network *net, const tv_graph_node *n)
 {
-    enum { STREAMED_MIN = 8192 };
     product p = describe(net, n);
     slots s;
     uint64_t tiles = 0;
@@ -536,32 +404,18 @@ void cmdq_net_emit_product(cmdq_network *net, const tv_graph_node *n)
         net->status = TV_ERR_INPUT;
         return;
     }
-    if (p.block_count > 1 && n->inputs[3] != TV_NO_VALUE)
-        cmdq_net_store(net, n->inputs[3]);
-    uint64_t streamed_bytes = net->options.streamed_bytes;
-    plan_product(net, &p, &s);
-    while (net->status == TV_ERR_INPUT && net->options.streamed_bytes > STREAMED_MIN) { /* with less in SPM */
-        release_slots(net, &s);
-        drop_prefetched(net);
-        cmdq_net_evict(net, n->inputs[0]);
-        if (n->inputs[3] != TV_NO_VALUE)
-            cmdq_net_evict(net, n->inputs[3]);
-        net->status = TV_OK;
-        plan_product(net, &p, &s);
-        net->options.streamed_bytes /= 2;
-    }
-    net->options.streamed_bytes = streamed_bytes;
+    plan_with_less(net, &p, &s);
     memset(net->work, 0, sizeof net->work);
-    bool prefetched = drop_prefetched(net);
     for (uint64_t b = 0; b < p.block_count && net->status == TV_OK; b++) {
-        if (b == 0 && !prefetched)
-            load_block(net, &p, &s, 0);
-        if (b + 1 < p.block_count)
-            load_block(net, &p, &s, b + 1);
-        else
-            cmdq_net_prefetch(net, net->node + 1);
-        tiles += emit_block(net, &p, &s, b);
+        if (b > 0)
+            s.block = cmdq_net_take_block(net, b);
+        cmdq_net_load_ahead(net, net->node, b + 1);
+        if (net->status == TV_OK)
+            tiles += emit_block(net, &p, &s, b);
+        cmdq_net_release_block(net, &s.block);
     }
     release_slots(net, &s);
+    if (net->values[net->values[n->output].storage].is_output && p.block_count > 1 && net->status == TV_OK)
+        cmdq_net_store(net, n->output);
     net->layers[net->node].tiles = tiles;
 }

@@ -34,10 +34,15 @@ enum {
 
 #define CMDQ_LOWER_NONE UINT32_MAX /* no entry, buffer or bank */
 
-/* Bytes [offset, offset + bytes) of a buffer that an entry writes. */
+/* `rows` rows of `bytes` of a buffer, `stride` bytes from row to row, from `offset` on. */
+typedef struct cmdq_lower_range {
+    uint64_t offset, bytes, rows, stride;
+} cmdq_lower_range;
+
+/* What an entry writes of a buffer. */
 typedef struct cmdq_lower_write {
     uint32_t entry;
-    uint64_t offset, bytes;
+    cmdq_lower_range range;
 } cmdq_lower_write;
 
 /* A buffer in SPM while the nodes [first, last] execute, and the entries of the queue under construction that last
@@ -144,10 +149,10 @@ struct cmdq_lowering {
     uint32_t *kv_writer; /* [caches]: the last KV_STORE */
     uint32_t rows, position, first_logits_row;
     uint32_t reads[8], writes[4], read_count, write_count; /* buffers */
-    uint64_t read_first[8], read_bytes[8];                 /* of these: the bytes that are read */
+    cmdq_lower_range read_ranges[8];                       /* of these: the bytes that are read */
     bool has_tile;                                         /* the entry writes a tile of a buffer */
     uint32_t tile_buffer;
-    uint64_t tile_first, tile_bytes;
+    cmdq_lower_range tile;
     tv_weight_report weights;
     tv_llm_progress step_progress;
     uint64_t step_done, step_count; /* tokens of the current step: before the current rows; all */

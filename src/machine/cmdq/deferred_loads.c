@@ -109,16 +109,6 @@ uint8_t *cmdq_tile_bytes(const cmdq_exec *x, const cmdq_tile *t)
                      : (uint8_t *)(uintptr_t)spm_to_read(m, spm, bytes);
 }
 
-const uint8_t *cmdq_tile_packed(cmdq_exec *x, const cmdq_tile *t, cmdq_scratch_use use)
-{
-    if (t->rows == 1)
-        return cmdq_tile_bytes(x, t);
-    uint8_t *out = cmdq_scratch(x, use, t->rows * t->bytes);
-    if (out)
-        cmdq_copy_rows(out, t->bytes, cmdq_tile_bytes(x, t), t->stride, t->rows, t->bytes);
-    return out;
-}
-
 const uint8_t *cmdq_tile_rows(const cmdq_exec *x, const cmdq_tile *t, uint64_t row_bytes, uint64_t *stride)
 {
     const cmdq_memories *m = x->memories;

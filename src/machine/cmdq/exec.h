@@ -66,10 +66,6 @@ void *cmdq_scratch(cmdq_exec *x, cmdq_scratch_use use, uint64_t bytes);
  * full, all of its rows. */
 uint8_t *cmdq_tile_bytes(const cmdq_exec *x, const cmdq_tile *tile);
 
-/* A tile that is read, with its rows side by side: in place, or in scratch memory if they are apart. NULL when out of
- * memory. */
-const uint8_t *cmdq_tile_packed(cmdq_exec *x, const cmdq_tile *tile, cmdq_scratch_use use);
-
 /* A tile that is read, as rows of `row_bytes`, *stride bytes from row to row. */
 const uint8_t *cmdq_tile_rows(const cmdq_exec *x, const cmdq_tile *tile, uint64_t row_bytes, uint64_t *stride);
 
@@ -99,6 +95,10 @@ static inline uint64_t cmdq_rotary_dim(const cmdq_exec *x)
 void cmdq_unpack_f32(const uint8_t *packed, unsigned qbits, uint64_t count, float *out);
 void cmdq_unpack_s8(const uint8_t *packed, unsigned qbits, uint64_t count, int8_t *out);
 void cmdq_pack(const float *values, unsigned qbits, uint64_t count, uint8_t *packed);
+
+/* A tile that is read, with its rows side by side: in place, or in scratch memory if they are apart. NULL when out of
+ * memory. */
+const uint8_t *cmdq_tile_packed(cmdq_exec *x, const cmdq_tile *tile, cmdq_scratch_use use);
 
 /* The elements of a tile times `scale`, as binary32: in scratch memory, or in place where they are such numbers. NULL
  * if `tile` is NULL or memory is exhausted. */

@@ -54,6 +54,16 @@ void cmdq_pack(const float *values, unsigned qbits, uint64_t count, uint8_t *pac
     }
 }
 
+const uint8_t *cmdq_tile_packed(cmdq_exec *x, const cmdq_tile *t, cmdq_scratch_use use)
+{
+    if (t->rows == 1)
+        return cmdq_tile_bytes(x, t);
+    uint8_t *out = cmdq_scratch(x, use, t->rows * t->bytes);
+    if (out)
+        cmdq_copy_rows(out, t->bytes, cmdq_tile_bytes(x, t), t->stride, t->rows, t->bytes);
+    return out;
+}
+
 const float *cmdq_tile_f32(cmdq_exec *x, const cmdq_tile *tile, uint64_t count, float scale, cmdq_scratch_use use)
 {
     if (!tile)
