@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A design and the model in lockstep: random instructions for both, and a comparison at the end of each instruction of
+ * what the design wrote with what the model wrote.
+ *
+ * The functions have the C types of DPI-C, so that a bench in SystemVerilog calls them as one in C++ does. A bench
+ * repeats: take an event, pass it to the design; when it is an instruction, report each write of the design and then
+ * its end. */
+#ifndef LOCKSTEP_H
+#define LOCKSTEP_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct lockstep lockstep;
+
+/* Creates the model of `target`, "pccx" or "opennpu", with the sizes of the designs. NULL, with a message: it cannot be
+ * created. Freed with lockstep_free. */
+lockstep *lockstep_new(const char *target, unsigned seed);
+void lockstep_free(lockstep *l);
+
+/* Prints a line that begins with "PASS:" if there was no mismatch, frees `l`. Returns 1 if there was one. */
+int lockstep_finish(lockstep *l);
+
+enum { LOCKSTEP_LOAD = 1, LOCKSTEP_STREAM = 2, LOCKSTEP_INSTRUCTION = 3 };
+
+/* The next random event. LOAD: data[0] to [3] are 16 bytes for memory word `addr`. STREAM: a descriptor of data[0]
+ * words for the weight stream, from memory word `addr` on. INSTRUCTION: the word is data[1] << 32 | data[0]. */
+void lockstep_next(lockstep *l, uint32_t *kind, uint32_t *addr, uint32_t data[4]);
+
+/* The design has written the bytes of `data` whose bits in `mask` are set, from unit `addr` of space `space` on. */
+void lockstep_write(lockstep *l, uint32_t space, uint32_t addr, const uint32_t data[4], uint32_t mask);
+
+/* The design has completed the instruction, with the number of its fault or 0. Executes it on the model and compares.
+ * Returns 0; 1, with a message, at a mismatch. */
+int lockstep_retire(lockstep *l, uint32_t fault);
+
+/* The design has not completed the instruction after `cycles` cycles. Returns 1, with a message. */
+int lockstep_hang(lockstep *l, uint32_t cycles);
+
+/* Instructions compared so far. */
+uint64_t lockstep_instructions(const lockstep *l);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
