@@ -190,6 +190,16 @@ static uint32_t spelled_out(maker *m)
     }
     return x;
 }
+/* Intervals around and beside 0, of a product and of an input; maxima of clipped numbers. */
+static uint32_t clips(maker *m)
+{
+    tv_graph_attrs around = {.alpha = -0.5F, .beta = 0.75F}, beside = {.alpha = 0.25F, .beta = 1.5F};
+    uint32_t y = tv_graph_add(&m->b, TV_OP_CLIP, "v", &m->x, 1, &around);
+    y = conv(m, y, 16, 16, 1, (window){1, 1, 0, 1}, TV_NO_VALUE, NO);
+    y = tv_graph_add(&m->b, TV_OP_CLIP, "v", &y, 1, &beside);
+    y = conv(m, y, 12, 16, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU);
+    return pool(m, TV_OP_MAX_POOL, pool(m, TV_OP_MAX_POOL, y, (window){3, 1, 1, 1}), (window){2, 2, 0, 1});
+}
 static uint32_t sum(maker *m) { return op2(m, TV_OP_ADD, m->x, m->y); }
 static uint32_t difference(maker *m) { return op2(m, TV_OP_SUB, m->x, m->y); }
 static uint32_t product(maker *m) { return op2(m, TV_OP_MUL, m->x, m->y); }
@@ -296,6 +306,7 @@ static const network networks[] = {
     {"residual block", block, {4, {1, 3, 96, 96}}, false},
     {"values of different sizes", pyramid, {4, {1, 16, 40, 40}}, false},
     {"fused convolutions", spelled_out, IMAGES, false},
+    {"clipped numbers", clips, IMAGES, false},
     {"sum", sum, ROWS, true},
     {"difference", difference, ROWS, true},
     {"product", product, ROWS, true},
@@ -342,8 +353,21 @@ static tv_config *pccx_config(const char *l2_words)
     return config;
 }
 
+/* The largest magnitude of each value of a run. The caller frees them. */
+static float *find_ranges(const tv_graph *graph, void *host)
+{
+    float *ranges = calloc(graph->values.count, sizeof *ranges);
+    assert_non_null(ranges);
+    for (uint32_t v = 0; v < graph->values.count; v++) {
+        const tv_tensor *t = tv_network_host.tensor(host, v);
+        for (uint64_t i = 0; t && i < tv_tensor_count(t); i++)
+            ranges[v] = fmaxf(ranges[v], (float)fabs(tv_tensor_real(t, i)));
+    }
+    return ranges;
+}
+
 /* Similarity of the first output with that of the host; and, if not NULL, the cycles. */
-static double compare(const network *n, unsigned bits, const char *l2_words, uint64_t *cycles)
+static double compare(const network *n, unsigned bits, const char *l2_words, bool calibrated, uint64_t *cycles)
 {
     const tv_diag_sink sink = {print_diagnostic, NULL};
     tv_graph *graph = make_graph(n);
@@ -361,10 +385,13 @@ static double compare(const network *n, unsigned bits, const char *l2_words, uin
     }
     const tv_tensor *inputs[2] = {&x[0], &x[1]};
     tv_network_options options = {.config = config, .threads = 1, .mode = TV_MODE_FULL, .weight_bits = bits};
-    assert_int_equal(tv_network_host.create(graph, &(tv_network_options){0}, NULL, &host), TV_OK);
+    assert_int_equal(tv_network_host.create(graph, &(tv_network_options){.keep_values = true}, NULL, &host), TV_OK);
     assert_int_equal(tv_network_host.run(host, inputs, NULL), TV_OK);
+    float *ranges = calibrated ? find_ranges(graph, host) : NULL;
+    options.ranges = ranges;
     if (tv_network_pccx.create(graph, &options, &sink, &state) != TV_OK)
         fail_msg("%s: not created", n->name);
+    free(ranges);
     if (tv_network_pccx.run(state, inputs, &sink) != TV_OK)
         fail_msg("%s: not run", n->name);
     const tv_tensor *a = tv_network_host.tensor(host, graph->outputs.data[0].value),
@@ -393,9 +420,12 @@ static void results_are_those_of_the_host(void **unused)
     bool good = true;
     (void)unused;
     for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) {
-        double eight = compare(&networks[i], 8, NULL, NULL), four = compare(&networks[i], 4, "24000", NULL);
-        if (!(eight >= 0.999) || !(four >= 0.98)) {
-            print_message("%s: similarity %.6f with 8 bits, %.6f with 4\n", networks[i].name, eight, four);
+        double eight = compare(&networks[i], 8, NULL, false, NULL),
+               four = compare(&networks[i], 4, "24000", false, NULL),
+               clipped = compare(&networks[i], 8, NULL, true, NULL);
+        if (!(eight >= 0.999) || !(four >= 0.98) || !(clipped >= 0.999)) {
+            print_message("%s: similarity %.6f with 8 bits, %.6f with 4, %.6f with 8 and ranges\n", networks[i].name,
+                          eight, four, clipped);
             good = false;
         }
     }

@@ -115,12 +115,14 @@ void pccx_lower_stream(pccx_lowering *l, bool gemm, uint64_t addr, uint64_t byte
     tv_builder_stream(&l->program, gemm ? PCCX_STREAM_GEMM : PCCX_STREAM_GEMV, addr, bytes);
 }
 
-/* Size 0: the engine's own tiling, and activations scaled by their absmax, or not scaled with UNIT_SCALE. */
+/* Size 0: the engine's own tiling, and activations scaled by their absmax, by a number, or not scaled with UNIT_SCALE.
+ */
 enum { ONE = 0x3F80 }; /* as BF16 */
 static void emit_matrix_insn(pccx_lowering *l, pccx_insn insn, uint32_t to, uint32_t from, uint32_t entry,
                              unsigned flags)
 {
-    uint32_t size = find_bank_entry(l, PCCX_FMAP_SHAPE, 0, 0, flags & PCCX_LOWER_UNIT_SCALE ? ONE : 0);
+    uint32_t scale = flags & PCCX_LOWER_UNIT_SCALE ? ONE : flags >> PCCX_LOWER_SCALE_SHIFT,
+             size = find_bank_entry(l, PCCX_FMAP_SHAPE, 0, 0, scale);
     tv_builder_word(&l->program,
                     l->encodings[insn] | encode_field(PCCX_F_MATRIX_dest_reg, to) |
                         encode_field(PCCX_F_MATRIX_src_addr, from) | encode_field(PCCX_F_MATRIX_size_ptr_addr, size) |

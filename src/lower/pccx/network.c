@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lowers networks that are no language models to pccx: a program for each node, or several where the data flow needs
- * them. Activations are quantized by the machine, row by row, so calibrated ranges are not used. */
+ * them. Activations are quantized by the machine, row by row; calibrated ranges end the intervals of Relu and Clip. */
 #include <stdlib.h>
 
 #include "graph/passes.h"
@@ -95,6 +95,7 @@ static tv_status create(const tv_graph *graph, const tv_network_options *options
         return tv_fail_memory(sink);
     w->graph = graph;
     w->explain = options->explain;
+    w->ranges = options->ranges;
     w->l = (pccx_lowering){.graph = graph,
                            .planes = options->weight_bits == 8 ? 2 : 1,
                            .emit = options->emit,
@@ -129,6 +130,7 @@ static tv_status create(const tv_graph *graph, const tv_network_options *options
         destroy(w);
         return status;
     }
+    w->ranges = NULL;
     *state = w;
     return TV_OK;
 }

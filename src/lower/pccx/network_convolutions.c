@@ -165,7 +165,7 @@ static void compute_phase(pccx_network *w, pccx_net_tiling *t, uint32_t image, u
     if (!multiply_taps(w, t, set, out, m, accm) && !accm)
         pccx_net_fill_zeros(w, out, words);
     if (t->n->op == TV_OP_CONV)
-        pccx_net_activate(w, &t->n->attrs, t->n->output, out, words * PCCX_LOWER_LANES);
+        pccx_net_activate(w, t->node, out, words * PCCX_LOWER_LANES);
     pccx_net_copy_rows(w, t, t->n->output, image, first, rows, offset, out, true);
 }
 

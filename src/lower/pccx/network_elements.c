@@ -85,9 +85,16 @@ static void emit_hard_sigmoid(pccx_network *w, uint32_t out, uint32_t in, float 
     pccx_net_move(w, out, y, pccx_lower_l2_size(length));
 }
 
-void pccx_net_activate(pccx_network *w, const tv_graph_attrs *a, uint32_t value, uint32_t x, uint32_t length)
+void pccx_net_activate(pccx_network *w, uint32_t node, uint32_t x, uint32_t length)
 {
-    bool scaled = pccx_net_value_at(w, value)->scaled;
+    const tv_graph_attrs *a = &pccx_net_graph_node(w, node)->attrs;
+    const pccx_net_value *v = pccx_net_value_at(w, pccx_net_graph_node(w, node)->output);
+    bool scaled = v->scaled;
+    if (v->clip.scale) {
+        pccx_net_clip_words(w, &v->clip, x, pccx_lower_l2_size(length));
+        pccx_net_shift_words(w, &v->clip, x, pccx_lower_l2_size(length), false);
+        return;
+    }
     if (a->activation == TV_ACTIVATION_NONE)
         return;
     if (a->activation == TV_ACTIVATION_RELU) {
@@ -203,7 +210,15 @@ static tv_status apply_to_rows(pccx_network *w, uint32_t node, uint32_t value, b
         uint32_t rows = v->rows - r < count ? v->rows - r : count;
         pccx_net_begin_tile(w, node, tile++, tiles);
         uint32_t in = pccx_net_fetch(w, value, r, rows), out = pccx_net_locate(w, n->output, r, rows);
-        apply_function(w, n, v, out, in, rows);
+        if (v->clip.scale) {
+            uint32_t words = rows * v->words;
+            pccx_net_move(w, out, in, words);
+            pccx_net_shift_words(w, &v->clip, out, words, true);
+            pccx_net_clip_words(w, &v->clip, out, words);
+            pccx_net_shift_words(w, &v->clip, out, words, false);
+        } else {
+            apply_function(w, n, v, out, in, rows);
+        }
         pccx_net_put(w, n->output, r, rows, out);
     }
     if (!home)

@@ -357,13 +357,15 @@ static bool is_scaling(const pccx_network *w, uint32_t node)
 {
     const tv_graph_node *n = pccx_net_graph_node(w, node);
     tv_activation a = n->attrs.activation;
+    if (w->values[n->output].clip.scale)
+        return false;
     return !w->nodes[node].problem && is_product(n) &&
            (!has_activation(n) || a == TV_ACTIVATION_NONE || a == TV_ACTIVATION_RELU || a == TV_ACTIVATION_CLIP);
 }
 static bool is_passing(const pccx_network *w, uint32_t node)
 {
     const tv_graph_node *n = pccx_net_graph_node(w, node);
-    return !w->nodes[node].problem &&
+    return !w->nodes[node].problem && !w->values[n->output].clip.scale &&
            (w->nodes[node].is_move || n->op == TV_OP_MAX_POOL || n->op == TV_OP_AVERAGE_POOL);
 }
 
@@ -418,6 +420,7 @@ tv_status pccx_net_plan(pccx_network *w, const tv_diag_sink *sink)
             return tv_backend_reject(w->graph, n, "pccx", problem, sink);
         }
     }
+    pccx_net_find_clips(w);
     find_scaled(w);
     return TV_OK;
 }

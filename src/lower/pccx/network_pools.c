@@ -4,16 +4,32 @@
 
 enum { Y = PCCX_NET_Y, X = PCCX_NET_X };
 
+/* Subtracts the middle from all pixels of a tile. */
+static void shift_input(pccx_network *w, const pccx_net_tiling *t, const pccx_net_clip *clip, uint32_t rows)
+{
+    for (uint32_t p = 0; p < t->phases[Y] * t->phases[X]; p++)
+        pccx_net_shift_words(w, clip, t->at[p], (uint32_t)pccx_net_phase_words(t, rows, p / t->phases[X]), true);
+}
+
 static void max_tile(pccx_network *w, pccx_net_tiling *t, uint32_t image, uint32_t first, uint32_t rows, uint32_t set)
 {
     uint64_t words = pccx_net_product_rows(t, rows) * t->out_words;
     (void)set;
     pccx_net_arrange(w, t, image, first, rows, 0);
     uint32_t out = pccx_net_scratch(w, words);
+    const pccx_net_value *v = pccx_net_value_at(w, t->n->output);
+    if (v->clip.scale)
+        shift_input(w, t, &v->clip, rows);
     pccx_net_move(w, out, pccx_net_tap_addr(t, 0, 0), words);
-    for (uint32_t i = 1; i < t->g->kernel[Y] * t->g->kernel[X]; i++)
-        pccx_net_max(w, out, pccx_net_tap_addr(t, i / t->g->kernel[X], i % t->g->kernel[X]), (uint32_t)words, false,
-                     pccx_net_value_at(w, t->n->output)->scaled);
+    for (uint32_t i = 1; i < t->g->kernel[Y] * t->g->kernel[X]; i++) {
+        uint32_t tap = pccx_net_tap_addr(t, i / t->g->kernel[X], i % t->g->kernel[X]);
+        if (v->clip.scale)
+            pccx_net_clip_max(w, &v->clip, out, tap, (uint32_t)words);
+        else
+            pccx_net_max(w, out, tap, (uint32_t)words, false, v->scaled);
+    }
+    if (v->clip.scale)
+        pccx_net_shift_words(w, &v->clip, out, (uint32_t)words, false);
     pccx_net_copy_rows(w, t, t->n->output, image, first, rows, 0, out, true);
 }
 

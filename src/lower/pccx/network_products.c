@@ -69,7 +69,7 @@ static void linear_columns(pccx_network *w, const linear *t, uint32_t in, uint32
         pccx_net_product p = {&t->own->matrix, 0, n0, n1, from, k, rows};
         pccx_net_multiply(w, &p, out, input_group(w, in, rows, in_words, from, k), accm || from);
     }
-    pccx_net_activate(w, &t->n->attrs, t->n->output, out, rows * words * PCCX_LOWER_LANES);
+    pccx_net_activate(w, t->node, out, rows * words * PCCX_LOWER_LANES);
     if (after) {
         uint32_t residual = pccx_net_scratch(w, (uint64_t)rows * words);
         copy_columns(w, t->residual, row, rows, n0, n1, residual, false);

@@ -19,13 +19,24 @@ enum {
     PCCX_NET_SCALARS_MAX = 512, /* constant words besides the common ones */
     PCCX_NET_PLAN_MAX = 160,    /* characters of an explanation */
     PCCX_NET_ZEROS = 4096,      /* elements of the zeros in L2 */
+    PCCX_NET_CLIP_COLUMNS = 64, /* of products with the identity */
 };
+
+/* Clips numbers from `middle` - 127 `scale` to `middle` + 127 `scale`, whose multiples of the scale they become: the
+ * activations of a product saturate (network_clip.c). */
+typedef struct pccx_net_clip {
+    uint16_t scale; /* BF16; 0: not used */
+    float middle;
+    bool from_zero;    /* Relu, or an interval that begins with 0 */
+    uint64_t down, up; /* in host memory: a row of -middle, and of middle */
+} pccx_net_clip;
 
 typedef struct pccx_net_value {
     bool on_machine; /* computed, and real numbers; others are tensors of the host */
     bool on_host;    /* only the host reads it */
     bool spatial;
     bool scaled;            /* stored times 2^64: Gelu is then Relu */
+    pccx_net_clip clip;     /* its numbers are clipped by a product */
     bool kept;              /* stored in host memory after its node */
     bool stored;            /* in this run */
     uint32_t rows, columns; /* as a matrix */
@@ -91,9 +102,9 @@ typedef struct pccx_network {
     uint32_t l2_words;
     uint32_t zeros, temporary; /* addresses in L2: of zeros, of the temporary pieces */
     uint32_t temporary_next;
-    uint64_t units[2]; /* in host memory: rows whose first element is 1, or -1, of the widest value */
-    uint64_t identity; /* of the softmax: rows of identity_size columns */
-    uint32_t identity_size, widest;
+    uint64_t units[2];   /* in host memory: rows whose first element is 1, or -1, of the widest value */
+    uint64_t identity;   /* rows of PCCX_NET_CLIP_COLUMNS columns */
+    const float *ranges; /* of the options, while the network is created */
     uint32_t scratch_first, scratch_next, scratch_end; /* of the tile */
     float scalars[PCCX_NET_SCALARS_MAX];
     uint32_t scalar_count, scalars_at;
@@ -245,10 +256,26 @@ void pccx_net_choose_form(pccx_network *w, uint32_t node);
  * the taps; UINT32_MAX: none. */
 uint32_t pccx_net_tap_between(const pccx_net_node *own, bool transposed, uint32_t t, uint32_t in, uint32_t out);
 
+/* ---- network_clip.c ---- */
+
+/* Finds the values that products clip. */
+void pccx_net_find_clips(pccx_network *w);
+tv_status pccx_net_upload_clip(pccx_network *w, uint32_t value, const tv_diag_sink *sink);
+tv_status pccx_net_upload_identity(pccx_network *w, const tv_diag_sink *sink);
+
+/* x[words] becomes clip(x), where the middle has been subtracted already; in place. */
+void pccx_net_clip_words(pccx_network *w, const pccx_net_clip *clip, uint32_t x, uint32_t words);
+
+/* x[words] += the middle, or -= it with `down`. */
+void pccx_net_shift_words(pccx_network *w, const pccx_net_clip *clip, uint32_t x, uint32_t words, bool down);
+
+/* x[words] becomes the larger one of x and y. The middle is subtracted from both. */
+void pccx_net_clip_max(pccx_network *w, const pccx_net_clip *clip, uint32_t x, uint32_t y, uint32_t words);
+
 /* ---- network_elements.c ---- */
 
-/* x[length] = activation(x) of a node with the output `value`. */
-void pccx_net_activate(pccx_network *w, const tv_graph_attrs *a, uint32_t value, uint32_t x, uint32_t length);
+/* x[length] = activation(x) of a product. If it is clipped, its bias has subtracted the middle. */
+void pccx_net_activate(pccx_network *w, uint32_t node, uint32_t x, uint32_t length);
 
 /* x[words] becomes the larger one of x and y, or with `smaller` the smaller one; `scaled`: both are. */
 void pccx_net_max(pccx_network *w, uint32_t x, uint32_t y, uint32_t words, bool smaller, bool scaled);

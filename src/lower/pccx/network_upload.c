@@ -89,17 +89,23 @@ static tv_status upload_operand(pccx_network *w, uint32_t node, unsigned k, cons
                        n->op == TV_OP_DIV && k == 1 ? 0 : 1, &w->nodes[node].operands[k], sink);
 }
 
-/* A vector along the columns of the output of a node. */
-static tv_status upload_vector(pccx_network *w, uint32_t node, uint32_t vector, float factor, uint64_t *addr,
-                               const tv_diag_sink *sink)
+/* What the bias of a product adds besides it: the middle of an interval that clips its result. */
+static float shift_of(const pccx_network *w, const tv_graph_node *n)
+{
+    return -pccx_net_value_at(w, n->output)->clip.middle;
+}
+
+/* A vector along the columns of the output of a node, times `factor`, plus `shift`. */
+static tv_status upload_vector(pccx_network *w, uint32_t node, uint32_t vector, float factor, float shift,
+                               uint64_t *addr, const tv_diag_sink *sink)
 {
     const pccx_net_value *v = pccx_net_value_at(w, pccx_net_graph_node(w, node)->output);
     float *values = NULL, *row;
     if (vector != TV_NO_VALUE)
         TV_TRY(read_constant(w, vector, &values, sink));
     row = calloc((uint64_t)v->words * PCCX_LOWER_LANES + PCCX_LOWER_LANES, sizeof *row);
-    for (uint32_t c = 0; c < v->columns && row; c++)
-        row[c] = values ? values[c] * factor : factor;
+    for (uint32_t c = 0; c < v->words * PCCX_LOWER_LANES && row; c++)
+        row[c] = shift + (c >= v->columns ? 0 : values ? values[c] * factor : factor);
     tv_status status = row ? pccx_lower_upload_bf16(&w->l, row, (uint64_t)v->words * PCCX_LOWER_LANES, addr, sink)
                            : tv_fail_memory(sink);
     free(row);
@@ -122,9 +128,10 @@ static tv_status pack(pccx_network *w, uint32_t node, const tv_matrix *from, con
 static tv_status upload_linear(pccx_network *w, uint32_t node, const tv_diag_sink *sink)
 {
     const tv_graph_node *n = pccx_net_graph_node(w, node);
-    if (n->inputs[2] != TV_NO_VALUE)
-        TV_TRY(upload_vector(w, node, n->inputs[2], pccx_net_factor(pccx_net_value_at(w, n->output)),
-                             &w->nodes[node].bias, sink));
+    bool has_bias = n->inputs[2] != TV_NO_VALUE;
+    if (has_bias || shift_of(w, n) != 0)
+        TV_TRY(upload_vector(w, node, n->inputs[2], has_bias ? pccx_net_factor(pccx_net_value_at(w, n->output)) : 0,
+                             shift_of(w, n), &w->nodes[node].bias, sink));
     return pack(w, node, tv_graph_matrix(w->graph, n->inputs[1]), sink);
 }
 
@@ -195,11 +202,12 @@ static tv_status upload_conv_bias(pccx_network *w, uint32_t node, const kernel *
     float factor = pccx_net_factor(pccx_net_value_at(w, n->output)), *values = NULL;
     uint32_t sets = k->own->sets, spread = k->own->form.spread, own = k->groups / sets * k->outputs,
              padded = pccx_lower_padded(own);
-    TV_TRY(read_constant(w, n->inputs[2], &values, sink));
+    if (n->inputs[2] != TV_NO_VALUE)
+        TV_TRY(read_constant(w, n->inputs[2], &values, sink));
     float *row = calloc((size_t)sets * spread * padded, sizeof *row);
-    for (uint32_t i = 0; i < sets * spread && row && values; i++)
-        for (uint32_t o = 0; o < own; o++)
-            row[i * padded + o] = values[i / spread * own + o] * factor;
+    for (uint32_t i = 0; i < sets * spread && row; i++)
+        for (uint32_t o = 0; o < padded; o++)
+            row[i * padded + o] = shift_of(w, n) + (values && o < own ? values[i / spread * own + o] * factor : 0);
     tv_status status =
         row ? pccx_lower_upload_bf16(&w->l, row, (uint64_t)sets * spread * padded, &w->nodes[node].bias, sink)
             : tv_fail_memory(sink);
@@ -232,7 +240,7 @@ static tv_status upload_conv(pccx_network *w, uint32_t node, const tv_diag_sink 
         status = pack(w, node, &from, sink);
     free(values);
     free(weights);
-    if (status == TV_OK && !pool && n->inputs[2] != TV_NO_VALUE)
+    if (status == TV_OK && !pool && (n->inputs[2] != TV_NO_VALUE || shift_of(w, n) != 0))
         status = upload_conv_bias(w, node, &k, sink);
     return status;
 }
@@ -260,8 +268,8 @@ static tv_status upload_norm(pccx_network *w, uint32_t node, const tv_diag_sink 
     const tv_graph_node *n = pccx_net_graph_node(w, node);
     float root = sqrtf((float)pccx_net_value_at(w, n->output)->columns);
     if (n->inputs[2] != TV_NO_VALUE)
-        TV_TRY(upload_vector(w, node, n->inputs[2], 1, &w->nodes[node].bias, sink));
-    return upload_vector(w, node, n->inputs[1], root, &w->nodes[node].operands[1], sink);
+        TV_TRY(upload_vector(w, node, n->inputs[2], 1, 0, &w->nodes[node].bias, sink));
+    return upload_vector(w, node, n->inputs[1], root, 0, &w->nodes[node].operands[1], sink);
 }
 
 /* ---- The network ---- */
@@ -282,6 +290,8 @@ static tv_status upload_node(pccx_network *w, uint32_t node, const tv_diag_sink 
     const tv_graph_node *n = pccx_net_graph_node(w, node);
     if (w->nodes[node].problem)
         return TV_OK;
+    if (pccx_net_value_at(w, n->output)->clip.scale)
+        TV_TRY(pccx_net_upload_clip(w, n->output, sink));
     if (w->nodes[node].is_move)
         return upload_inputs_of_move(w, node, sink);
     switch (n->op) {
@@ -322,7 +332,7 @@ static tv_status upload_node(pccx_network *w, uint32_t node, const tv_diag_sink 
 /* Rows of one beat whose first weight is 1 or -1, as many as the widest product has columns. */
 static tv_status upload_units(pccx_network *w, const tv_diag_sink *sink)
 {
-    uint32_t widest = PCCX_LOWER_LANES;
+    uint32_t widest = PCCX_NET_CLIP_COLUMNS;
     for (uint32_t i = 0; i < w->graph->values.count; i++)
         if (w->values[i].on_machine && w->values[i].words * PCCX_LOWER_LANES > widest)
             widest = w->values[i].words * PCCX_LOWER_LANES;
@@ -367,7 +377,7 @@ static tv_status upload_common(pccx_network *w, const tv_diag_sink *sink)
     TV_TRY(upload_filled(w, -1, PCCX_NET_PIECE, &w->l.map.minus_ones, sink));
     TV_TRY(pccx_lower_upload_bf16(&w->l, words, TV_COUNTOF(words), &w->l.map.words, sink));
     w->l.map.cuts = pccx_lower_reserve(&w->l, PCCX_NET_ZEROS * 2); /* zeros, as memory is */
-    return TV_OK;
+    return pccx_net_upload_identity(w, sink);
 }
 
 static tv_status upload_all(pccx_network *w, const tv_llm_progress *progress, const tv_diag_sink *sink)

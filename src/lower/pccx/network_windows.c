@@ -63,7 +63,7 @@ static uint32_t all_rows(const pccx_net_tiling *t, uint32_t rows)
     return sum;
 }
 
-static uint64_t phase_words(const pccx_net_tiling *t, uint32_t rows, uint32_t phase)
+uint64_t pccx_net_phase_words(const pccx_net_tiling *t, uint32_t rows, uint32_t phase)
 {
     return ((uint64_t)phase_rows(t, rows, phase) * t->width + t->overhang) * t->in_words;
 }
@@ -167,7 +167,7 @@ void pccx_net_arrange(pccx_network *w, pccx_net_tiling *t, uint32_t image, uint3
     source s = {.value = t->n->inputs[0], .image = image, .offset = offset};
     stage_rows(w, t, &s, first, rows);
     for (uint32_t p = 0; p < t->phases[Y] * t->phases[X]; p++) {
-        uint32_t phase = p / t->phases[X], at = t->at[p] = pccx_net_scratch(w, phase_words(t, rows, phase));
+        uint32_t phase = p / t->phases[X], at = t->at[p] = pccx_net_scratch(w, pccx_net_phase_words(t, rows, phase));
         for (uint32_t r = 0; r < phase_rows(t, rows, phase); r++, at += t->width * t->in_words) {
             int64_t y = (int64_t)(first + r) * t->g->stride[Y] + phase - t->g->pad[Y];
             bool inside = t->edge || (y >= 0 && y < (int64_t)t->g->in[Y]);
@@ -215,7 +215,7 @@ static uint64_t tile_words(const pccx_network *w, const pccx_net_tiling *t, uint
     const pccx_net_value *in = pccx_net_value_at(w, t->n->inputs[0]);
     uint64_t words = 0, staged = (uint64_t)(rows + t->reach[Y]) * t->g->stride[Y] * t->g->in[X] * in->words;
     for (uint32_t p = 0; p < t->phases[Y]; p++)
-        words += t->phases[X] * phase_words(t, rows, p);
+        words += t->phases[X] * pccx_net_phase_words(t, rows, p);
     words += in->l2 == PCCX_LOWER_NO_BUFFER && (t->edge || !copies_rows(w, t)) ? staged : 0;
     return words + pccx_net_product_rows(t, rows) * t->out_words * t->step;
 }

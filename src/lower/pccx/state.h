@@ -356,7 +356,8 @@ enum {
     PCCX_LOWER_FINDEMAX = 2,
     PCCX_LOWER_SUB_EMAX = 4,
     PCCX_LOWER_RECIP_SCALE = 8,
-    PCCX_LOWER_UNIT_SCALE = 16
+    PCCX_LOWER_UNIT_SCALE = 16,
+    PCCX_LOWER_SCALE_SHIFT = 16 /* of a product: BF16 that activations are divided by; 0: by their absmax */
 };
 
 /* Looks up the instruction encodings. Must be called before any instruction is emitted. */

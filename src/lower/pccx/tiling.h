@@ -44,6 +44,9 @@ void pccx_net_measure(pccx_net_tiling *t);
  * fits. `plan` receives the explanation. */
 double pccx_net_choose_rows(pccx_network *w, pccx_net_tiling *t, char *plan);
 
+/* L2 words of the pixels of a phase along Y. */
+uint64_t pccx_net_phase_words(const pccx_net_tiling *t, uint32_t rows, uint32_t phase);
+
 /* Rows of the product of a tile. */
 uint64_t pccx_net_product_rows(const pccx_net_tiling *t, uint32_t rows);
 
