@@ -233,7 +233,7 @@ def programs_of_pccx_repeat_the_session(t):
         shutil.rmtree(t.path("program"), ignore_errors=True)
         found, ran = (t.result(name, *arguments, *data, "--output", "y=" + t.path(name + "y.npy"), "--output", "r=" + t.path(name + "r.npy"))
                       ["targets"][0] for name, arguments in (("infer", ("infer", model, "-t", "pccx", *options)),
-                                                             ("run", compile_for(t, "pccx", model, *options))))
+                                                             ("run", compile_for(t, "pccx", model, *options, *data))))
         t.equal("cycles", ran["cycles"], found["cycles"])
         t.equal("layers", [(l["operator"], l["cycles"]) for l in ran["layers"]], [(l["operator"], l["cycles"]) for l in found["layers"]])
         for output in "yr":
@@ -243,7 +243,7 @@ def programs_of_pccx_repeat_the_session(t):
 
 
 def compile_for(t, target, model, *options):
-    """Arguments of a run of the compiled network. It is compiled with random inputs."""
+    """Arguments of a run of the compiled network."""
     t.result("compile", "compile", model, "-t", target, "-o", t.path("program"), *options)
     return "run", t.path("program")
 
