@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import networks  # noqa: E402
 
 # Of the bound: what each network reaches at least, in percent.
-REACHED = {"resnet50": 95, "mobilenetv2": 61, "bert-base": 84, "vit-b16": 75, "opt-125m": 76, "unet": 60}
+REACHED = {"resnet50": 95, "mobilenetv2": 61, "bert-base": 84, "vit-b16": 76, "opt-125m": 77, "unet": 63}
 BOUNDS = {"resnet50": 981990, "mobilenetv2": 124467, "bert-base": 2718780, "vit-b16": 2788696, "opt-125m": 4101776, "unet": 4922296}
 
 

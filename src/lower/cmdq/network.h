@@ -13,7 +13,7 @@
 #include "graph/network.h"
 #include "lower/cmdq/emit.h"
 
-enum { CMDQ_NET_ENGINES = 3, CMDQ_NET_SEGMENTS_MAX = 24, CMDQ_NET_SLOTS = 2, CMDQ_NET_ENGINES_MAX = 16 };
+enum { CMDQ_NET_ENGINES = 3, CMDQ_NET_SEGMENTS_MAX = 24, CMDQ_NET_SLOTS = 3, CMDQ_NET_ENGINES_MAX = 16 };
 
 /* Elements [first, first + count) of a value: in a buffer of SPM, or stored to DRAM by an entry. */
 typedef struct cmdq_net_range {

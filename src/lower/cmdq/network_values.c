@@ -121,7 +121,7 @@ uint32_t cmdq_net_buffer(cmdq_network *net, uint64_t bytes)
     return buffer;
 }
 
-cmdq_net_slots cmdq_net_no_slots(void) { return (cmdq_net_slots){.buffers = {TV_NO_VALUE, TV_NO_VALUE}}; }
+cmdq_net_slots cmdq_net_no_slots(void) { return (cmdq_net_slots){.buffers = {TV_NO_VALUE, TV_NO_VALUE, TV_NO_VALUE}}; }
 
 cmdq_net_slots cmdq_net_allocate_slots(cmdq_network *net, uint64_t bytes)
 {
