@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import suite as suites  # noqa: E402  pylint: disable=wrong-import-position
 
 SKIPPED = 77
-DESIGNS = ("pccx",)
+DESIGNS = ("pccx", "opennpu")
 
 
 def make(root, build, target):

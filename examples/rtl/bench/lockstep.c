@@ -28,6 +28,7 @@ struct lockstep {
     void (*next)(stimulus *s, uint32_t *kind, uint32_t *addr, uint32_t data[4]);
     tv_diag_sink sink;
     tv_machine *machine;
+    tv_codec *codec;
     tv_program *program;
     unsigned word_bytes;
     uint64_t word, instructions, bytes, faults;
@@ -62,17 +63,18 @@ lockstep *lockstep_new(const char *target, unsigned seed)
     int pccx = strcmp(target, "pccx") == 0;
     l->sink = (tv_diag_sink){print_diagnostic, stderr};
     l->spaces = pccx ? pccx_spaces : opennpu_spaces;
-    l->next = pccx_next;
+    l->next = pccx ? pccx_next : opennpu_next;
     l->word_bytes = pccx ? 8 : 4;
     l->writes = calloc(WRITES_MAX, sizeof *l->writes);
     if (!l->writes || tv_config_new(target, &l->sink, &config) != TV_OK || configure(config, &l->sink) != TV_OK ||
-        tv_machine_new(config, TV_MODE_FUNCTIONAL, &l->sink, &l->machine) != TV_OK) {
+        tv_machine_new(config, TV_MODE_FUNCTIONAL, &l->sink, &l->machine) != TV_OK ||
+        tv_codec_new(target, &l->sink, &l->codec) != TV_OK) {
         tv_config_free(config);
         lockstep_free(l);
         return NULL;
     }
     tv_config_free(config);
-    l->random = (stimulus){.machine = l->machine, .state = seed, .load_next = pccx ? 4096 : 256};
+    l->random = (stimulus){.machine = l->machine, .codec = l->codec, .state = seed, .load_next = pccx ? 4096 : 256};
     return l;
 }
 
@@ -89,6 +91,7 @@ void lockstep_free(lockstep *l)
         return;
     free_ranges(l);
     tv_machine_free(l->machine);
+    tv_codec_free(l->codec);
     tv_program_free(l->program);
     free(l->writes);
     free(l);
@@ -195,11 +198,7 @@ static uint32_t execute(lockstep *l)
 static int report(lockstep *l, const char *what)
 {
     char text[TV_CODEC_TEXT] = "";
-    tv_codec *codec;
-    if (tv_codec_new(tv_machine_target(l->machine), &l->sink, &codec) == TV_OK) {
-        tv_codec_disassemble(codec, l->word, text);
-        tv_codec_free(codec);
-    }
+    tv_codec_disassemble(l->codec, l->word, text);
     printf("MISMATCH: instruction %" PRIu64 " (%0*" PRIx64 ") %s: %s\n", l->instructions, (int)l->word_bytes * 2,
            l->word, text, what);
     l->mismatches++;

@@ -10,6 +10,7 @@
 /* What differs between the machines. */
 typedef struct stimulus {
     tv_machine *machine;
+    tv_codec *codec;
     uint64_t state;        /* of the random numbers */
     uint64_t stream_words; /* left in the weight stream of pccx */
     unsigned load_next;    /* initial loads that are left */
