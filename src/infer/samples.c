@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calibration inputs in a folder: NAME.npy, or NAME-1.npy, NAME-2.npy, … with the name of an input; or a folder for
- * each sample, with NAME.npy. In NAME, characters other than letters, digits, '.', '_' and '-' are '_'. */
+ * each sample, with NAME.npy. In NAME, characters other than letters, digits, '.', '_' and '-' are '_'. The only
+ * NAME.npy may have several samples, in succession along its first axis. */
 #include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 
 #include "base/sv.h"
 #include "graph/codes.h"
+#include "graph/npy.h"
 #include "infer/state.h"
 
 enum { NAME_LENGTH = 512, SAMPLES_MAX = 100000 };
@@ -98,6 +100,56 @@ static tv_status list_samples(tv_infer_samples *s, DIR *dir, const tv_diag_sink 
     return status;
 }
 
+/* ---- Several samples in a file ---- */
+
+/* Number of samples in a tensor: 1, or the multiple of the first extent if the others are equal. */
+static uint32_t count_stacked(const tv_tensor *file, const tv_tensor *expected)
+{
+    if (file->rank != expected->rank || !file->rank || expected->dims[0] < 1 ||
+        memcmp(file->dims + 1, expected->dims + 1, (file->rank - 1) * sizeof *file->dims) != 0)
+        return 1;
+    int64_t count = file->dims[0] / expected->dims[0];
+    return file->dims[0] % expected->dims[0] == 0 && count > 1 && count <= SAMPLES_MAX ? (uint32_t)count : 1;
+}
+
+static tv_status load_stack(tv_infer_samples *s, size_t input, const tv_diag_sink *sink)
+{
+    const tv_graph *g = s->network->graph;
+    tv_tensor one = tv_graph_tensor_of(g, g->inputs.data[input]), all = one;
+    char what[200];
+    snprintf(what, sizeof what, "the input '%.100s', with %u samples,", input_name(s, input), s->count);
+    if (!one.rank || one.dims[0] > INT64_MAX / SAMPLES_MAX)
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(NETWORK_INPUT), "a file for each sample: NAME-1.npy",
+                       "the file of the input '%.100s' cannot have %u samples", input_name(s, input), s->count);
+    all.dims[0] *= s->count;
+    char *path = path_of(s, "", input);
+    tv_status status = path ? tv_infer_load(path, NULL, &all, what, sink, &s->stacks[input]) : tv_fail_memory(sink);
+    free(path);
+    return status == TV_OK ? tv_tensor_init(&s->inputs[input], one.element, one.rank, one.dims, sink) : status;
+}
+
+/* Loads NAME.npy of each input if that of the first one has several samples. */
+static tv_status load_stacks(tv_infer_samples *s, const tv_diag_sink *sink)
+{
+    const tv_graph *g = s->network->graph;
+    tv_tensor expected = tv_graph_tensor_of(g, g->inputs.data[0]), file;
+    char *path = path_of(s, "", 0);
+    tv_status status = path ? tv_npy_read(path, sink, &file) : tv_fail_memory(sink);
+    free(path);
+    if (status != TV_OK)
+        return status;
+    uint32_t count = count_stacked(&file, &expected);
+    tv_tensor_fini(&file);
+    if (count == 1)
+        return TV_OK;
+    s->stacks = calloc(g->inputs.count, sizeof *s->stacks);
+    status = s->stacks ? TV_OK : tv_fail_memory(sink);
+    s->count = s->stacks ? count : s->count;
+    for (size_t i = 0; i < g->inputs.count && status == TV_OK; i++)
+        status = load_stack(s, i, sink);
+    return status;
+}
+
 tv_status tv_infer_samples_init(tv_infer_samples *s, tv_network *network, const char *folder, const tv_diag_sink *sink)
 {
     size_t inputs = network->graph->inputs.count;
@@ -121,15 +173,20 @@ tv_status tv_infer_samples_init(tv_infer_samples *s, tv_network *network, const 
             tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(CALIBRATION), "samples are files, or files in folders",
                     "'%.200s' has no inputs for calibration: neither %.60s.npy nor %.60s-1.npy", folder, name, name);
     }
+    if (status == TV_OK && !s->folders && s->count == 1 && !s->names[0][0])
+        status = load_stacks(s, sink);
     return status;
 }
 
 void tv_infer_samples_fini(tv_infer_samples *s)
 {
-    for (uint32_t i = 0; s->names && i < s->count; i++)
+    for (uint32_t i = 0; s->names && i < (s->stacks ? 1 : s->count); i++)
         free(s->names[i]);
     for (size_t i = 0; s->inputs && i < s->network->graph->inputs.count; i++)
         tv_tensor_fini(&s->inputs[i]);
+    for (size_t i = 0; s->stacks && i < s->network->graph->inputs.count; i++)
+        tv_tensor_fini(&s->stacks[i]);
+    free(s->stacks);
     free(s->names);
     free(s->inputs);
     free(s->list);
@@ -145,6 +202,12 @@ tv_status tv_infer_load_sample(void *user, uint32_t sample, const tv_diag_sink *
         s->list[i] = s->inputs ? &s->inputs[i] : &s->network->inputs[i];
         if (!s->inputs)
             continue;
+        if (s->stacks) {
+            size_t bytes = tv_tensor_bytes(&s->inputs[i]);
+            if (bytes)
+                memcpy(s->inputs[i].data, (const char *)s->stacks[i].data + sample * bytes, bytes);
+            continue;
+        }
         tv_tensor expected = tv_graph_tensor_of(g, g->inputs.data[i]), loaded;
         char *path = path_of(s, s->names[sample], i);
         snprintf(what, sizeof what, "the input '%.100s'", input_name(s, i));

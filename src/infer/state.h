@@ -77,6 +77,7 @@ typedef struct tv_infer_samples {
     uint32_t count;
     char **names;      /* [count]: folders, or suffixes such as "-3" and "" */
     tv_tensor *inputs; /* [graph->inputs.count] of the current sample, unless the network's are used */
+    tv_tensor *stacks; /* [graph->inputs.count] all samples in succession, if NAME.npy has several; otherwise NULL */
     const tv_tensor **list;
 } tv_infer_samples;
 

@@ -216,6 +216,34 @@ def compiled_programs_repeat_the_session(t):
     t.reject("a folder with files", "TV-L041", "compile", model, "-t", "cmdq", "-o", t.path("program"))
 
 
+def a_file_for_calibration_has_several_samples(t):
+    """NAME.npy with all samples along its first axis gives the ranges that a file for each sample gives."""
+    model = convolution_model(t)
+    samples = numpy.random.default_rng(4).uniform(-3, 3, (6, 3, 8, 8)).astype(numpy.float32)
+    os.makedirs(t.path("stack"), exist_ok=True)
+    os.makedirs(t.path("files"), exist_ok=True)
+    numpy.save(t.path("stack/x.npy"), samples)
+    for i in range(6):
+        numpy.save(t.path("files/x-%d.npy" % (i + 1)), samples[i:i + 1])
+    for method in ("max", "mse"):
+        found = [t.result(folder, "infer", model, "-t", "cmdq", "--calibrate", t.path(folder), "--ranges", method, "--output",
+                          "y=" + t.path(folder + ".npy"))["targets"][0]["calibration_samples"] for folder in ("stack", "files")]
+        t.equal("samples " + method, found, [6, 6])
+        t.expect("outputs " + method, numpy.array_equal(numpy.load(t.path("stack.npy")), numpy.load(t.path("files.npy"))))
+    # Of two inputs both files have as many samples.
+    save(t.path("sum.onnx"), [helper.make_node("Add", ["a", "b"], ["y"])], [(n, TensorProto.FLOAT, [2, 3]) for n in "ab"],
+         [("y", TensorProto.FLOAT, [2, 3])])
+    os.makedirs(t.path("pair"), exist_ok=True)
+    numpy.save(t.path("pair/a.npy"), numpy.ones((8, 3), numpy.float32))
+    numpy.save(t.path("pair/b.npy"), numpy.ones((8, 3), numpy.uint8))
+    options = ("infer", t.path("sum.onnx"), "-t", "cmdq", "--calibrate", t.path("pair"))
+    t.equal("two inputs", t.result("pair", *options)["targets"][0]["calibration_samples"], 4)
+    numpy.save(t.path("pair/b.npy"), numpy.ones((6, 3), numpy.float32))
+    t.reject("numbers of samples differ", "the input 'b', with 4 samples, needs float32[8 x 3]", *options)
+    numpy.save(t.path("pair/a.npy"), numpy.ones((7, 3), numpy.float32))
+    t.reject("no multiple", "the input 'a' needs float32[2 x 3]", *options)
+
+
 def programs_of_pccx_repeat_the_session(t):
     """Product of two computed values: a second program streams what the first one stored."""
     random = numpy.random.default_rng(3)
@@ -332,7 +360,7 @@ def main():
     options = parse_arguments(__doc__, "trivet")
     t = Infer(options)
     t.run_tests([outputs_are_those_of_numpy, random_inputs_are_the_same_in_each_run, wrong_options_are_rejected, compiled_networks_are_run, compiled_programs_repeat_the_session,
-                 programs_of_pccx_repeat_the_session, networks_that_need_the_host_are_not_compiled, layers_are_compared,
+                 a_file_for_calibration_has_several_samples, programs_of_pccx_repeat_the_session, networks_that_need_the_host_are_not_compiled, layers_are_compared,
                  damaged_manifests_are_rejected], t)
     sys.exit(t.finish())
 
