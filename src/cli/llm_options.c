@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options of `trivet llm`. */
+#include <stdio.h>
 #include <unistd.h>
 
 #include "cli/llm_job.h"
@@ -74,19 +75,21 @@ static int check_options(cli *c)
         {"timing-only", "verify"}, {"timing-only", "eval"},   {"verify", "eval"}, {"host-ops", "eval"},
         {"host-ops", "verify"},    {"timing-only", "prompt"}, {"eval", "prompt"}, {"chat", "timing-only"},
         {"chat", "verify"},        {"chat", "eval"}};
-    static const char *const of_chat[] = {"system", "chat-template"};
+    static const char *const needed[][2] = {
+        {"system", "chat"}, {"chat-template", "chat"}, {"prompt-tokens", "timing-only"}, {"quantization", "info"}};
     for (size_t i = 0; i < CLI_COUNTOF(exclusive); i++)
         if (cli_has(c, exclusive[i][0]) && cli_has(c, exclusive[i][1]))
             return cli_error(c, CLI_E_CONFLICT, "omit one of them", "--%s and --%s are mutually exclusive",
                              exclusive[i][0], exclusive[i][1]);
-    for (size_t i = 0; i < CLI_COUNTOF(of_chat); i++)
-        if (cli_has(c, of_chat[i]) && !cli_has(c, "chat"))
-            return cli_error(c, CLI_E_CONFLICT, "add --chat", "--%s is an option of --chat", of_chat[i]);
+    for (size_t i = 0; i < CLI_COUNTOF(needed); i++)
+        if (cli_has(c, needed[i][0]) && !cli_has(c, needed[i][1])) {
+            char hint[32];
+            snprintf(hint, sizeof hint, "add --%s", needed[i][1]);
+            return cli_error(c, CLI_E_CONFLICT, hint, "--%s is an option of --%s", needed[i][0], needed[i][1]);
+        }
     if (has_run_outputs(c) && (cli_has(c, "eval") || cli_has(c, "verify")))
         return cli_error(c, CLI_E_CONFLICT, "generate text, or use --timing-only",
                          "--eval and --verify write no trace and no report");
-    if (cli_has(c, "quantization") && !cli_has(c, "info"))
-        return cli_error(c, CLI_E_CONFLICT, "add --info", "--quantization is an option of --info");
     const char *target = cli_value(c, "target");
     if (cli_has(c, "quantization") && (!target || strcmp(target, "host") == 0))
         return cli_error(c, CLI_E_CONFLICT, "give -t with a machine", "the host computes with the weights of the file");

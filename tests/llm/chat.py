@@ -113,7 +113,7 @@ def options_are_checked():
     manual = open(os.path.join(HERE, "..", "..", "docs", "llm.md"), encoding="utf-8").read()
     equal("the manual has the templates", [name for name in known if f"`{name}`" not in manual], [])
     equal("a template by name", len(target(MUTE, *GREEDY, "--chat-template", "gemma", "-p", "Hello")["exchanges"]), 1)
-    for args, words in ((["--chat-template", "none"], "TV-L025"), (["--timing-only", "-t", "cmdq"], "mutually exclusive"),
+    for args, words in ((["--chat-template", "none"], "TV-L025"), (["--prompt-tokens", "9"], "is an option of --timing-only"), (["--timing-only", "-t", "cmdq"], "mutually exclusive"),
                         (["--verify"], "mutually exclusive"), (["--eval", MODEL], "mutually exclusive"), (["-t", "all"], "one target")):
         expect(f"--chat {args}", words in run(MODEL, "--chat", *args, status=2).stderr)
     for option in ("--system", "--chat-template"):
