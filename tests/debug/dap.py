@@ -366,6 +366,8 @@ def changing_variables(trivet):
     assert "TV-" in c.rejected("setVariable", variablesReference=units, name="[3]", value="one")
     c.rejected("setVariable", variablesReference=units, name="[3]", value=" ".join("1" * 100))
     c.rejected("setVariable", variablesReference=unit["variablesReference"], name="[8]", value="1")
+    for name in ("[0]x", "[0", "0]", "[]", "[0] "):
+        c.rejected("setVariable", variablesReference=units, name=name, value="1")
     c.rejected("setVariable", variablesReference=c.scope("Registers")["variablesReference"], name="e_max", value="1")
     assert "more" in c.variables(units)[-1]["value"]  # no page was requested
     c.ask("next", threadId=1)

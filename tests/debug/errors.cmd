@@ -25,6 +25,7 @@ x l2:0:9999999999
 print nothing
 list x
 list nothing.s:3
+list 9999
 disas 5,2
 why
 why not

@@ -76,6 +76,14 @@ static const char *find_line_text(const char *text, uint64_t line, size_t *lengt
     return text && *text ? text : NULL;
 }
 
+static uint64_t count_lines(const char *text)
+{
+    uint64_t lines = 0;
+    for (const char *end; *text; text = *end ? end + 1 : end, lines++)
+        end = text + strcspn(text, "\n");
+    return lines;
+}
+
 /* Shows SHOWN lines of `file` from `from` on, and marks line `current` (0: none). */
 static tv_status show_lines(debug_call *call, const char *file, uint64_t from, uint64_t current)
 {
@@ -109,7 +117,11 @@ static tv_status show_lines(debug_call *call, const char *file, uint64_t from, u
         tv_json_write_string(call->json, copy);
     }
     tv_json_end_array(call->json);
+    uint64_t all = count_lines(source);
     tv_buf_fini(&text);
+    if (i == from)
+        return tv_debug_fail_argument(call, "list LINE shows the lines around one", "'%.200s' has %" PRIu64 " lines",
+                                      file, all);
     call->d->listed = (debug_cursor){.position = tv_debug_position(call->d), .next = i > from ? i : 0, .file = file};
     return TV_OK;
 }

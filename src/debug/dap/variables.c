@@ -328,9 +328,9 @@ void tv_dap_set_variable(dap *s, const dap_request *request)
     uint64_t at;
     tv_buf text = {0};
     dap_output out;
-    char end;
+    int length = 0;
     if (!name || !value || !tv_dap_find_node(s, tv_dap_integer(request, "variablesReference", 0), &node) ||
-        !is_indexed(node.kind) || sscanf(name, "[%" SCNu64 "%c", &at, &end) != 2 || end != ']') {
+        !is_indexed(node.kind) || sscanf(name, "[%" SCNu64 "]%n", &at, &length) != 1 || !length || name[length]) {
         tv_dap_reject(s, request, "only memory elements can be set");
         return;
     }
