@@ -4,6 +4,7 @@
 
 #include "graph/network.h"
 #include "graph/passes.h"
+#include "graph/resize.h"
 #include "trivet/config.h"
 #include "unit.h"
 
@@ -261,6 +262,41 @@ static uint32_t concatenation(maker *m)
     return conv(m, y, 8, 32, 1, (window){1, 1, 0, 1}, TV_NO_VALUE, NO);
 }
 
+/* ---- Moves of elements ---- */
+
+static uint32_t crossed(maker *m)
+{
+    const uint32_t perm[] = {1, 0};
+    return op2(m, TV_OP_ADD, transpose(m, m->x, perm, 2), transpose(m, m->y, perm, 2));
+}
+static uint32_t joined(maker *m)
+{
+    uint32_t slice = tv_graph_add(&m->b, TV_OP_SLICE, "v", &m->x, 1, &(tv_graph_attrs){.start = 3, .end = 20});
+    return tv_graph_add(&m->b, TV_OP_CONCAT, "v", (uint32_t[]){slice, m->y, slice}, 3,
+                        &(tv_graph_attrs){.axis_from_end = 0});
+}
+static uint32_t padded(maker *m)
+{
+    tv_graph_lists lists = {.begin = {1, 5}, .end = {2, 1}};
+    return tv_graph_add(&m->b, TV_OP_PAD, "v", &m->x, 1, &(tv_graph_attrs){.lists = &lists, .mode = TV_PAD_CONSTANT});
+}
+static uint32_t flattened(maker *m) { return reshape(m, m->x, (tv_graph_shape){2, {24, 11}}); }
+/* Of images to rows of pixels. */
+static uint32_t flattened_image(maker *m)
+{
+    uint32_t y = conv(m, m->x, 12, 16, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, NO);
+    return reshape(m, y, (tv_graph_shape){2, {2, 960}});
+}
+static uint32_t enlarged(maker *m)
+{
+    tv_graph_lists lists = {.scale = {1, 1, 2, 1.5}};
+    tv_resize nearest = {.method = TV_RESIZE_NEAREST, .coordinates = TV_RESIZE_ASYMMETRIC, .rounding = TV_RESIZE_FLOOR};
+    uint32_t y = conv(m, m->x, 12, 16, 1, (window){1, 1, 0, 1}, TV_NO_VALUE, NO);
+    return tv_graph_add(
+        &m->b, TV_OP_RESIZE, "v", &y, 1,
+        &(tv_graph_attrs){.lists = &lists, .shape = {4, {2, 12, 20, 12}}, .mode = tv_resize_pack(nearest)});
+}
+
 typedef struct network {
     const char *name;
     uint32_t (*make)(maker *m);
@@ -322,13 +358,25 @@ static const network networks[] = {
     {"layer norm", layer_norm, ROWS, false},
     {"attention", attention, ROWS, true},
     {"concatenated channels", concatenation, IMAGES, true},
+    {"transposed elements", crossed, ROWS, true},
+    {"joined parts of rows", joined, ROWS, true},
+    {"padded rows", padded, ROWS, false},
+    {"rows of another length", flattened, ROWS, false},
+    {"rows of an image", flattened_image, IMAGES, false},
+    {"enlarged image", enlarged, IMAGES, false},
 };
+
+static void print_diagnostic(void *user, const tv_diag *d)
+{
+    (void)user;
+    print_message("%s\n", d->message);
+}
 
 static tv_graph *make_graph(const network *n)
 {
     maker m = {.rng = {7}};
     tv_graph *graph;
-    tv_graph_begin(&m.b, 0, 0, NULL);
+    tv_graph_begin(&m.b, 0, 0, &(tv_diag_sink){print_diagnostic, NULL});
     m.b.block = TV_BLOCK_NONE;
     m.x = tv_graph_input(&m.b, "x", TV_ELEMENT_F32, &n->shape);
     if (n->two_inputs)
@@ -336,12 +384,6 @@ static tv_graph *make_graph(const network *n)
     tv_graph_add_output(&m.b, "out", n->make(&m));
     assert_int_equal(tv_graph_finish(&m.b, TV_NO_VALUE, &graph), TV_OK);
     return graph;
-}
-
-static void print_diagnostic(void *user, const tv_diag *d)
-{
-    (void)user;
-    print_message("%s\n", d->message);
 }
 
 static tv_config *pccx_config(const char *l2_words)

@@ -21,7 +21,7 @@ static void destroy(void *state)
         if (w->values[i].owned)
             tv_tensor_fini(&w->values[i].tensor);
     for (size_t i = 0; w->nodes && i < w->graph->nodes.count; i++)
-        free(w->nodes[i].map);
+        pccx_net_moves_fini(&w->nodes[i].moves);
     free(w->values);
     free(w->nodes);
     free(w->last_uses);

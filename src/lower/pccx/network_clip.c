@@ -88,28 +88,38 @@ tv_status pccx_net_upload_identity(pccx_network *w, const tv_diag_sink *sink)
 
 /* ---- Products with the identity ---- */
 
-/* out[rows][columns] (+)= the product of in[rows][columns] with the matrix at `identity`, or minus it. */
-static void multiply_rows(pccx_network *w, uint64_t identity, uint32_t out, uint32_t in, uint32_t rows,
-                          uint32_t columns, bool minus, unsigned flags)
+void pccx_net_multiply_small(pccx_network *w, const pccx_net_small_product *p, uint32_t out, uint32_t in)
 {
-    uint32_t words = columns / PCCX_LOWER_LANES, beats = pccx_lower_beats(columns);
-    for (uint32_t i = 0, m; i < rows; i += m) {
-        m = rows < ROWS_OF_GEMM ? 1 : rows;
-        pccx_lower_stream(&w->l, m > 1, minus ? w->l.map.minus_ones : w->l.map.ones, 2 * (uint64_t)columns);
-        pccx_lower_stream(&w->l, m > 1, identity, (uint64_t)columns * beats * PCCX_LOWER_BEAT_BYTES);
+    uint32_t out_words = pccx_lower_l2_size(p->n), in_words = pccx_lower_l2_size(p->k);
+    for (uint32_t i = 0, m; i < p->m; i += m) {
+        m = p->m < ROWS_OF_GEMM ? 1 : p->m;
+        pccx_lower_stream(&w->l, m > 1, p->scales, 2 * (uint64_t)pccx_lower_padded(p->n));
+        pccx_lower_stream(&w->l, m > 1, p->matrix, (uint64_t)p->n * pccx_lower_beats(p->k) * PCCX_LOWER_BEAT_BYTES);
         if (m == 1)
-            pccx_lower_gemv(&w->l, out + i * words, in + i * words, columns, columns, flags);
+            pccx_lower_gemv(&w->l, out + i * out_words, in + i * in_words, p->n, p->k, p->flags);
         else
-            pccx_lower_gemm(&w->l, out, in, m, columns, columns, flags);
+            pccx_lower_gemm(&w->l, out, in, m, p->n, p->k, p->flags);
     }
+}
+
+void pccx_net_multiply_identity(pccx_network *w, uint32_t out, uint32_t in, uint32_t rows, uint32_t columns, bool minus,
+                                unsigned flags)
+{
+    pccx_net_small_product p = {.scales = minus ? w->l.map.minus_ones : w->l.map.ones,
+                                .matrix = columns > PCCX_LOWER_BEAT_WEIGHTS ? w->identity : w->l.map.identity,
+                                .m = rows,
+                                .n = columns,
+                                .k = columns,
+                                .flags = flags};
+    pccx_net_multiply_small(w, &p, out, in);
 }
 
 /* Words after whole rows of 64 elements are rows of 8. */
 static void multiply_words(pccx_network *w, uint32_t out, uint32_t in, uint32_t words, bool minus, unsigned flags)
 {
-    uint32_t rows = words / ROW_WORDS, rest = words % ROW_WORDS, done = words - rest;
-    multiply_rows(w, w->identity, out, in, rows, COLUMNS, minus, flags);
-    multiply_rows(w, w->l.map.identity, out + done, in + done, rest, PCCX_LOWER_LANES, minus, flags);
+    uint32_t rest = words % ROW_WORDS, done = words - rest;
+    pccx_net_multiply_identity(w, out, in, words / ROW_WORDS, COLUMNS, minus, flags);
+    pccx_net_multiply_identity(w, out + done, in + done, rest, PCCX_LOWER_LANES, minus, flags);
 }
 
 void pccx_net_clip_words(pccx_network *w, const pccx_net_clip *clip, uint32_t x, uint32_t words)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lowers operators on elements of networks, and operators that only move elements.
+/* Lowers operators on elements of networks.
  *
  * Values are processed in tiles of rows. A product of two computed values streams one of them as scales of the
  * identity (elements.c), in the next program. */
@@ -382,53 +382,6 @@ tv_status pccx_net_binary(pccx_network *w, uint32_t node, const tv_diag_sink *si
         pccx_net_begin_tile(w, node, tile++, tiles);
         uint32_t out = pccx_net_locate(w, n->output, r, rows);
         compute_rows(w, node, full, out, r, rows);
-        pccx_net_put(w, n->output, r, rows, out);
-    }
-    return TV_OK;
-}
-
-/* ---- Moves ---- */
-
-/* Copies words of input k, or zeros, to `to`. */
-static void copy_run(pccx_network *w, uint32_t node, uint32_t to, uint32_t from, uint32_t words)
-{
-    const tv_graph_node *n = pccx_net_graph_node(w, node);
-    uint64_t first = 0;
-    if (from == PCCX_NET_ZERO) {
-        for (uint32_t i = 0; i < words; i++)
-            pccx_net_move(w, to + i, w->zeros, 1);
-        return;
-    }
-    for (unsigned k = 0; k < tv_graph_input_count(n); k++) {
-        uint64_t size = pccx_net_words(pccx_net_value_at(w, n->inputs[k]));
-        if (from >= first && from < first + size) {
-            if (pccx_net_is_constant(w, n->inputs[k]))
-                pccx_net_load(w, to, w->nodes[node].operands[k] + (from - first) * PCCX_LOWER_WORD_BYTES, words);
-            else
-                pccx_net_read_words(w, to, n->inputs[k], from - first, words);
-            return;
-        }
-        first += size;
-    }
-}
-
-tv_status pccx_net_moves(pccx_network *w, uint32_t node, const tv_diag_sink *sink)
-{
-    const tv_graph_node *n = pccx_net_graph_node(w, node);
-    const pccx_net_value *v = pccx_net_value_at(w, n->output);
-    const uint32_t *map = w->nodes[node].map;
-    uint32_t tiles, count = rows_of_tile(w, node, v, 1, &tiles);
-    (void)sink;
-    for (uint32_t r = 0, tile = 0; r < v->rows; r += count) {
-        uint32_t rows = v->rows - r < count ? v->rows - r : count, words = rows * v->words, at = r * v->words;
-        pccx_net_begin_tile(w, node, tile++, tiles);
-        uint32_t out = pccx_net_locate(w, n->output, r, rows);
-        for (uint32_t i = 0, run; i < words; i += run) {
-            uint32_t from = map[at + i];
-            for (run = 1; i + run < words && map[at + i + run] == (from == PCCX_NET_ZERO ? from : from + run); run++)
-                ;
-            copy_run(w, node, out + i, from, run);
-        }
         pccx_net_put(w, n->output, r, rows, out);
     }
     return TV_OK;

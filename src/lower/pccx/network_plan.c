@@ -5,7 +5,7 @@
 #include "graph/passes.h"
 #include "lower/pccx/network_state.h"
 
-enum { COLUMNS_MAX = 4096, NORM_MAX = 3584, EXACT_INDICES = 1 << 24 };
+enum { COLUMNS_MAX = 4096, NORM_MAX = 3584 };
 
 /* ---- Layouts ---- */
 
@@ -102,107 +102,6 @@ static const char *find_operand_problem(const pccx_network *w, const tv_graph_no
     return NULL;
 }
 
-/* ---- Moves ---- */
-
-/* Numbers the elements of the inputs from 1 on, as binary32; computes the node. The caller releases the tensors. */
-static bool move_numbers(const pccx_network *w, const tv_graph_node *n, tv_tensor in[TV_GRAPH_INPUTS_MAX],
-                         tv_tensor *out)
-{
-    const tv_tensor *inputs[TV_GRAPH_INPUTS_MAX] = {NULL};
-    uint64_t number = 0;
-    for (unsigned k = 0; k < tv_graph_input_count(n); k++) {
-        if (n->inputs[k] == TV_NO_VALUE)
-            continue;
-        tv_tensor type = tv_graph_tensor_of(w->graph, n->inputs[k]);
-        bool index = !tv_is_real_element(type.element);
-        if (index) {
-            inputs[k] = tv_graph_value_at(w->graph, n->inputs[k])->tensor;
-            if (!inputs[k] || !inputs[k]->data)
-                return false;
-            continue;
-        }
-        if (tv_tensor_init(&in[k], type.element, type.rank, type.dims, NULL) != TV_OK)
-            return false;
-        for (uint64_t i = 0; i < tv_tensor_count(&in[k]); i++)
-            tv_tensor_set_real(&in[k], i, (double)(++number));
-        inputs[k] = &in[k];
-    }
-    tv_tensor type = tv_graph_tensor_of(w->graph, n->output);
-    return number < EXACT_INDICES && type.element == TV_ELEMENT_F32 &&
-           tv_tensor_init(out, type.element, type.rank, type.dims, NULL) == TV_OK &&
-           tv_node_compute(w->graph, n, inputs, out, NULL) == TV_OK;
-}
-
-/* The inverse of pccx_net_index: word and lane of an element. */
-static uint32_t word_of(const pccx_network *w, uint32_t value, uint64_t index, uint32_t *lane)
-{
-    const pccx_net_value *v = &w->values[value];
-    uint64_t row = index / v->columns, column = index % v->columns;
-    if (v->spatial) {
-        uint64_t pixels = v->rows / (uint64_t)dims_of(w, value)->dims[0];
-        column = index / pixels % v->columns;
-        row = index / pixels / v->columns * pixels + index % pixels;
-    }
-    *lane = (uint32_t)(column % PCCX_LOWER_LANES);
-    return (uint32_t)(row * v->words + column / PCCX_LOWER_LANES);
-}
-
-/* The word that numbered element `number` is in, counted over all inputs. */
-static uint32_t source_word(const pccx_network *w, const tv_graph_node *n, uint64_t number, uint32_t *lane)
-{
-    uint32_t first = 0;
-    for (unsigned k = 0; k < tv_graph_input_count(n); k++) {
-        if (n->inputs[k] == TV_NO_VALUE || !tv_is_real_element(tv_graph_value_at(w->graph, n->inputs[k])->element))
-            continue;
-        uint64_t count = tv_graph_elements(w->graph, n->inputs[k]);
-        if (number <= count)
-            return first + word_of(w, n->inputs[k], number - 1, lane);
-        number -= count;
-        first += (uint32_t)pccx_net_words(&w->values[n->inputs[k]]);
-    }
-    return PCCX_NET_ZERO;
-}
-
-/* Fills the map of words; false: elements move within their words. */
-static bool map_words(const pccx_network *w, const tv_graph_node *n, const tv_tensor *numbers, uint32_t *map)
-{
-    const pccx_net_value *v = &w->values[n->output];
-    for (uint32_t r = 0; r < v->rows; r++)
-        for (uint32_t c = 0; c < v->columns; c++) {
-            double number = tv_tensor_real(numbers, pccx_net_index(w, n->output, r, c));
-            uint32_t lane = c % PCCX_LOWER_LANES, *word = &map[r * v->words + c / PCCX_LOWER_LANES], found = lane;
-            uint32_t from = number > 0 ? source_word(w, n, (uint64_t)number, &found) : PCCX_NET_ZERO;
-            if (found != lane || (lane > 0 && *word != from))
-                return false;
-            *word = from;
-        }
-    return true;
-}
-
-static bool is_zero_padded(const tv_graph_node *n)
-{
-    return n->op != TV_OP_PAD || (n->inputs[1] == TV_NO_VALUE || n->attrs.mode != TV_PAD_CONSTANT);
-}
-
-static bool plan_moves(pccx_network *w, uint32_t node)
-{
-    const tv_graph_node *n = pccx_net_graph_node(w, node);
-    tv_tensor in[TV_GRAPH_INPUTS_MAX] = {{0}}, out = {0};
-    for (unsigned k = 0; k < tv_graph_input_count(n); k++)
-        if (n->inputs[k] != TV_NO_VALUE && k > 2 && pccx_net_is_constant(w, n->inputs[k]))
-            return false;
-    uint32_t *map = malloc((pccx_net_words(&w->values[n->output]) + 1) * sizeof *map);
-    bool ok = map && is_zero_padded(n) && move_numbers(w, n, in, &out) && map_words(w, n, &out, map);
-    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
-        tv_tensor_fini(&in[k]);
-    tv_tensor_fini(&out);
-    w->nodes[node].map = ok ? map : NULL;
-    w->nodes[node].is_move = ok;
-    if (!ok)
-        free(map);
-    return ok;
-}
-
 /* ---- Problems ---- */
 
 /* Channels of a product of a grouped convolution: several groups as one block of a diagonal. */
@@ -292,8 +191,9 @@ static const char *find_problem(pccx_network *w, uint32_t node)
     if (!machine || (!w->values[n->inputs[0]].on_machine && n->op != TV_OP_GATHER && class != TV_CLASS_BINARY &&
                      class != TV_CLASS_MOVE))
         return "instructions for integers";
-    if (class == TV_CLASS_MOVE && !(n->op == TV_OP_GATHER && pccx_net_is_constant(w, n->inputs[0])))
-        return n->op != TV_OP_WHERE && plan_moves(w, node) ? NULL : "instructions that move elements within a word";
+    if ((class == TV_CLASS_MOVE || n->op == TV_OP_RESIZE) &&
+        !(n->op == TV_OP_GATHER && pccx_net_is_constant(w, n->inputs[0])))
+        return pccx_net_plan_moves(w, node);
     if (!pccx_net_emitters[n->op])
         return "such instructions";
     switch (n->op) {

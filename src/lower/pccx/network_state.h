@@ -62,6 +62,26 @@ typedef struct pccx_net_window {
     uint32_t images, channels, in[2], out[2], kernel[2], stride[2], dilation[2], pad[2];
 } pccx_net_window;
 
+/* A word of an output whose elements are in several words, or in other lanes (network_moves.c). */
+typedef struct pccx_net_selection {
+    uint32_t to, pattern;
+    uint32_t words[PCCX_LOWER_LANES]; /* of the inputs, ascending; as many as the pattern has */
+} pccx_net_selection;
+
+typedef struct pccx_net_pattern {
+    uint8_t count;                  /* words */
+    uint8_t from[PCCX_LOWER_LANES]; /* for each lane, the element of these words, counted from 1; 0: zero */
+} pccx_net_pattern;
+
+#define PCCX_NET_ZERO UINT32_MAX              /* a word of zeros */
+#define PCCX_NET_SELECTED (PCCX_NET_ZERO - 1) /* one of the selections */
+typedef struct pccx_net_moves_plan {
+    uint32_t *words; /* of each word of the output, the word of an input, counted over all inputs of real numbers */
+    TV_VEC(pccx_net_selection) selections; /* ascending */
+    TV_VEC(pccx_net_pattern) patterns;
+    uint64_t addr; /* of their matrices */
+} pccx_net_moves_plan;
+
 /* How a convolution becomes products (tiling.h): its window in rows of them, and their pixels. */
 typedef struct pccx_net_form {
     pccx_net_window g;
@@ -70,8 +90,8 @@ typedef struct pccx_net_form {
 
 typedef struct pccx_net_node {
     const char *problem; /* what the machine lacks: the host computes it */
-    bool is_move;        /* moves L2 words by `map` */
-    uint32_t *map;       /* of each word of the output, the word of an input, counted over all inputs; MAP_ZERO */
+    bool is_move;        /* moves elements */
+    pccx_net_moves_plan moves;
     pccx_lower_matrix matrix;
     uint32_t k;    /* columns of the matrix that are multiplied */
     uint32_t sets; /* CONV: products of separate channels, with a matrix for each tap and set */
@@ -81,8 +101,6 @@ typedef struct pccx_net_node {
     uint64_t operands[3]; /* addresses of constants, as rows of BF16 */
     char plan[PCCX_NET_PLAN_MAX];
 } pccx_net_node;
-
-#define PCCX_NET_ZERO UINT32_MAX /* of a map: a word of zeros */
 
 /* A program that is written: its file, and its layer. */
 typedef struct pccx_net_file {
@@ -241,7 +259,8 @@ void pccx_net_add_row(pccx_network *w, uint32_t out, uint64_t row, uint32_t rows
 pccx_net_emitter pccx_net_linear, pccx_net_matmul;                 /* network_products.c */
 pccx_net_emitter pccx_net_conv;                                    /* network_convolutions.c */
 pccx_net_emitter pccx_net_max_pool, pccx_net_average_pool;         /* network_pools.c */
-pccx_net_emitter pccx_net_binary, pccx_net_unary, pccx_net_moves;  /* network_elements.c */
+pccx_net_emitter pccx_net_binary, pccx_net_unary;                  /* network_elements.c */
+pccx_net_emitter pccx_net_moves;                                   /* network_moves.c */
 pccx_net_emitter pccx_net_softmax, pccx_net_norm, pccx_net_reduce; /* network_rows.c */
 
 /* Window of a node with one or two spatial axes; false: it has more. network_windows.c */
@@ -256,7 +275,26 @@ void pccx_net_choose_form(pccx_network *w, uint32_t node);
  * the taps; UINT32_MAX: none. */
 uint32_t pccx_net_tap_between(const pccx_net_node *own, bool transposed, uint32_t t, uint32_t in, uint32_t out);
 
+/* ---- network_moves.c ---- */
+
+/* Plans the moves of a node; returns what the machine lacks for it, or NULL. */
+const char *pccx_net_plan_moves(pccx_network *w, uint32_t node);
+tv_status pccx_net_upload_patterns(pccx_network *w, uint32_t node, const tv_diag_sink *sink);
+void pccx_net_moves_fini(pccx_net_moves_plan *moves);
+
 /* ---- network_clip.c ---- */
+
+/* A product whose matrix is in one piece in host memory: `scales`, and rows of whole beats. */
+typedef struct pccx_net_small_product {
+    uint64_t scales, matrix;
+    uint32_t m, n, k;
+    unsigned flags;
+} pccx_net_small_product;
+void pccx_net_multiply_small(pccx_network *w, const pccx_net_small_product *p, uint32_t out, uint32_t in);
+
+/* out[rows][columns] (+)= in[rows][columns], or minus it; at most PCCX_NET_CLIP_COLUMNS columns. */
+void pccx_net_multiply_identity(pccx_network *w, uint32_t out, uint32_t in, uint32_t rows, uint32_t columns, bool minus,
+                                unsigned flags);
 
 /* Finds the values that products clip. */
 void pccx_net_find_clips(pccx_network *w);

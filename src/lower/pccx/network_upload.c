@@ -292,8 +292,10 @@ static tv_status upload_node(pccx_network *w, uint32_t node, const tv_diag_sink 
         return TV_OK;
     if (pccx_net_value_at(w, n->output)->clip.scale)
         TV_TRY(pccx_net_upload_clip(w, n->output, sink));
-    if (w->nodes[node].is_move)
+    if (w->nodes[node].is_move) {
+        TV_TRY(pccx_net_upload_patterns(w, node, sink));
         return upload_inputs_of_move(w, node, sink);
+    }
     switch (n->op) {
     case TV_OP_GATHER:
         return upload_rows(w, n->inputs[0], n->inputs[0], pccx_net_value_at(w, n->inputs[0])->rows, 1,
