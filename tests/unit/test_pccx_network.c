@@ -261,6 +261,14 @@ static uint32_t concatenation(maker *m)
     uint32_t y = tv_graph_add(&m->b, TV_OP_CONCAT, "v", (uint32_t[]){m->x, m->y}, 2, &attrs);
     return conv(m, y, 8, 32, 1, (window){1, 1, 0, 1}, TV_NO_VALUE, NO);
 }
+/* A constant, as a class token is, before a value in L2, and the other way round. */
+static uint32_t concatenated_rows(maker *m)
+{
+    tv_graph_attrs attrs = {.axis_from_end = 1};
+    uint32_t token = constant(m, 2, (int64_t[]){1, 24}, 1, 0), y = op1(m, TV_OP_RELU, m->x);
+    y = tv_graph_add(&m->b, TV_OP_CONCAT, "v", (uint32_t[]){token, y, token}, 3, &attrs);
+    return linear(m, y, 24, 24, NO, TV_NO_VALUE);
+}
 
 /* ---- Moves of elements ---- */
 
@@ -358,6 +366,7 @@ static const network networks[] = {
     {"layer norm", layer_norm, ROWS, false},
     {"attention", attention, ROWS, true},
     {"concatenated channels", concatenation, IMAGES, true},
+    {"concatenated rows", concatenated_rows, ROWS, false},
     {"transposed elements", crossed, ROWS, true},
     {"joined parts of rows", joined, ROWS, true},
     {"padded rows", padded, ROWS, false},

@@ -239,11 +239,16 @@ static void copy_run(const mover *t, uint32_t to, uint32_t from, uint32_t words)
             pccx_net_move(t->w, to + i, t->w->zeros, words - i < max ? words - i : max);
         return;
     }
-    unsigned k = input_of(t, &from);
-    if (t->staged[k] != PCCX_LOWER_NO_BUFFER)
-        pccx_net_move(t->w, to, t->staged[k] + from - t->low[k], words);
-    else
-        load_input(t, k, to, from, words);
+    for (uint32_t done = 0, count; done < words; done += count) { /* a run may extend over several inputs */
+        uint32_t at = from + done;
+        unsigned k = input_of(t, &at);
+        uint64_t left = pccx_net_words(pccx_net_value_at(t->w, pccx_net_graph_node(t->w, t->node)->inputs[k])) - at;
+        count = left < words - done ? (uint32_t)left : words - done;
+        if (t->staged[k] != PCCX_LOWER_NO_BUFFER)
+            pccx_net_move(t->w, to + done, t->staged[k] + at - t->low[k], count);
+        else
+            load_input(t, k, to + done, at, count);
+    }
 }
 
 /* Widens the range of words of an input that a tile reads. */
