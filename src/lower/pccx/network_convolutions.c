@@ -85,31 +85,69 @@ uint32_t pccx_net_tap_between(const pccx_net_node *own, bool transposed, uint32_
     return inside ? (uint32_t)(at / real->dilation[X]) : UINT32_MAX;
 }
 
-void pccx_net_choose_form(pccx_network *w, uint32_t node)
+/* Estimated cycles of the current form; 0: it does not fit. */
+static double estimate_form(pccx_network *w, uint32_t node)
+{
+    char plan[PCCX_NET_PLAN_MAX];
+    const pccx_net_node *own = &w->nodes[node];
+    pccx_net_tiling t = tiling_of(w, node);
+    pccx_net_measure(&t);
+    bool fits = own->k * own->form.group <= w->k_max && t.out_words <= PCCX_LOWER_BLOCK_ROWS / PCCX_LOWER_LANES;
+    return fits ? pccx_net_choose_rows(w, &t, plan) : 0;
+}
+
+/* The best form with the current sets. Only rows of all channels can have several pixels. */
+static double find_form(pccx_network *w, uint32_t node)
 {
     enum { COUNT_MAX = 8 };
     pccx_net_node *own = &w->nodes[node];
-    const tv_graph_node *n = pccx_net_graph_node(w, node);
-    own->form = (pccx_net_form){.g = own->window, .group = 1, .spread = 1};
-    if (n->op == TV_OP_CONV_TRANSPOSE)
-        own->form = transpose_window(&own->window);
-    if (n->op != TV_OP_CONV || own->sets > 1 || is_pointwise(w, node))
-        return;
-    pccx_net_form best = own->form;
-    double fewest = 0;
-    for (uint32_t count = 0; count <= COUNT_MAX && count <= own->window.out[X]; count = count ? 2 * count : 1) {
-        char plan[PCCX_NET_PLAN_MAX];
-        own->form = count ? group_pixels(&own->window, count) : best;
-        pccx_net_tiling t = tiling_of(w, node);
-        pccx_net_measure(&t);
-        bool fits = own->k * own->form.group <= w->k_max && t.out_words <= PCCX_LOWER_BLOCK_ROWS / PCCX_LOWER_LANES;
-        double cycles = fits ? pccx_net_choose_rows(w, &t, plan) : 0;
+    bool transposed = pccx_net_graph_node(w, node)->op == TV_OP_CONV_TRANSPOSE,
+         groups = pccx_net_graph_node(w, node)->op == TV_OP_CONV && own->sets == 1 && !is_pointwise(w, node);
+    pccx_net_form best =
+        transposed ? transpose_window(&own->window) : (pccx_net_form){.g = own->window, .group = 1, .spread = 1};
+    own->form = best;
+    double fewest = estimate_form(w, node);
+    for (uint32_t count = 1; groups && count <= COUNT_MAX && count <= own->window.out[X]; count *= 2) {
+        own->form = group_pixels(&own->window, count);
+        double cycles = estimate_form(w, node);
         if (cycles > 0 && (fewest == 0 || cycles < fewest)) {
             fewest = cycles;
             best = own->form;
         }
     }
     own->form = best;
+    return fewest;
+}
+
+/* Sets that are products of one matrix with groups on its diagonal: of whole L2 words, or of all channels. */
+static bool is_set(const pccx_net_node *own, uint32_t groups, uint32_t outputs, uint32_t size)
+{
+    enum { CHANNELS_MAX = 512 };
+    uint32_t in = own->window.channels / groups * size, out = outputs / groups * size;
+    return groups % size == 0 && in <= CHANNELS_MAX && out <= CHANNELS_MAX &&
+           (size == groups || (in % PCCX_LOWER_LANES == 0 && out % PCCX_LOWER_LANES == 0));
+}
+
+void pccx_net_choose_form(pccx_network *w, uint32_t node)
+{
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    pccx_net_node *own = &w->nodes[node];
+    uint32_t outputs = pccx_net_value_at(w, n->output)->columns,
+             groups = n->op == TV_OP_AVERAGE_POOL ? own->window.channels : n->attrs.groups;
+    double fewest = find_form(w, node);
+    pccx_net_node best = *own;
+    for (uint32_t size = 1; groups > 1 && size <= groups; size++) {
+        if (!is_set(own, groups, outputs, size))
+            continue;
+        own->sets = groups / size;
+        own->k = own->window.channels / own->sets;
+        double cycles = find_form(w, node);
+        if (cycles > 0 && (fewest == 0 || cycles < fewest)) {
+            fewest = cycles;
+            best = *own;
+        }
+    }
+    *own = best;
 }
 
 /* ---- Tiles ---- */
@@ -182,5 +220,5 @@ tv_status pccx_net_conv(pccx_network *w, uint32_t node, const tv_diag_sink *sink
     if (is_pointwise(w, node))
         return pccx_net_linear(w, node, sink);
     pccx_net_tiling t = tiling_of(w, node);
-    return pccx_net_compute_tiles(w, &t, w->nodes[node].sets, conv_tile, sink);
+    return pccx_net_compute_tiles(w, &t, conv_tile, sink);
 }

@@ -47,7 +47,7 @@ tv_status pccx_net_max_pool(pccx_network *w, uint32_t node, const tv_diag_sink *
                          .step = 1,
                          .in_words = words,
                          .out_words = words};
-    return pccx_net_compute_tiles(w, &t, 1, max_tile, sink);
+    return pccx_net_compute_tiles(w, &t, max_tile, sink);
 }
 
 /* The mean of a whole plane: halves are added until one pixel is left. */

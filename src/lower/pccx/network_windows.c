@@ -82,11 +82,9 @@ void pccx_net_fill_zeros(pccx_network *w, uint32_t to, uint64_t words)
 
 /* ---- Arranging the input ---- */
 
-/* The part of the input that a tile reads. */
+/* What a tile reads: columns of an image from word `offset` on. */
 typedef struct source {
-    uint32_t value, image, first; /* first image row of the staged ones */
-    uint32_t staged;              /* address of these, or PCCX_LOWER_NO_BUFFER: read one by one */
-    uint32_t offset;              /* of the columns that are copied, in words */
+    uint32_t image, offset;
 } source;
 
 static uint32_t clamp_row(int64_t y, uint32_t extent)
@@ -106,13 +104,13 @@ static bool copies_rows(const pccx_network *w, const pccx_net_tiling *t)
 static void copy_pixels(pccx_network *w, const pccx_net_tiling *t, const source *s, uint32_t to, uint32_t y, uint32_t x,
                         uint32_t count)
 {
-    uint32_t words = pccx_net_value_at(w, s->value)->words;
+    uint32_t value = t->n->inputs[0], words = pccx_net_value_at(w, value)->words;
     uint64_t at = ((uint64_t)(s->image * t->g->in[Y] + y) * t->g->in[X] + x) * words + s->offset;
     uint64_t length = (uint64_t)(count - 1) * words + pixel_words(t);
-    if (s->staged == PCCX_LOWER_NO_BUFFER)
-        pccx_net_read_words(w, to, s->value, at, length);
+    if (t->staged == PCCX_LOWER_NO_BUFFER)
+        pccx_net_read_words(w, to, value, at, length);
     else
-        pccx_net_move(w, to, s->staged + ((y - s->first) * t->g->in[X] + x) * words + s->offset, length);
+        pccx_net_move(w, to, t->staged + ((y - t->first_staged) * t->g->in[X] + x) * words + s->offset, length);
 }
 
 /* Image row `y` as row `row` of a phase. */
@@ -146,26 +144,25 @@ static void pad_row(pccx_network *w, const pccx_net_tiling *t, uint32_t phase, u
 }
 
 /* Loads the image rows of a tile where pixels are copied one by one. */
-static void stage_rows(pccx_network *w, const pccx_net_tiling *t, source *s, uint32_t first, uint32_t rows)
+static void stage_rows(pccx_network *w, pccx_net_tiling *t, uint32_t image, uint32_t first, uint32_t rows)
 {
-    const pccx_net_value *v = pccx_net_value_at(w, s->value);
+    uint32_t value = t->n->inputs[0];
+    const pccx_net_value *v = pccx_net_value_at(w, value);
     bool by_row = copies_rows(w, t) && !(t->edge && t->width > t->g->in[X]);
-    s->staged = PCCX_LOWER_NO_BUFFER;
+    t->staged = PCCX_LOWER_NO_BUFFER;
     if (v->l2 != PCCX_LOWER_NO_BUFFER || by_row)
         return;
     int64_t low = (int64_t)first * t->g->stride[Y] - t->g->pad[Y],
             high = (int64_t)(first + rows + t->reach[Y]) * t->g->stride[Y] - t->g->pad[Y] - 1;
-    s->first = clamp_row(low, t->g->in[Y]);
-    uint32_t count = clamp_row(high, t->g->in[Y]) - s->first + 1;
-    s->staged =
-        pccx_net_fetch(w, s->value, s->image * t->g->in[Y] * t->g->in[X] + s->first * t->g->in[X], count * t->g->in[X]);
+    t->first_staged = clamp_row(low, t->g->in[Y]);
+    uint32_t count = clamp_row(high, t->g->in[Y]) - t->first_staged + 1;
+    t->staged = pccx_net_fetch(w, value, (image * t->g->in[Y] + t->first_staged) * t->g->in[X], count * t->g->in[X]);
 }
 
 void pccx_net_arrange(pccx_network *w, pccx_net_tiling *t, uint32_t image, uint32_t first, uint32_t rows,
                       uint32_t offset)
 {
-    source s = {.value = t->n->inputs[0], .image = image, .offset = offset};
-    stage_rows(w, t, &s, first, rows);
+    source s = {.image = image, .offset = offset};
     for (uint32_t p = 0; p < t->phases[Y] * t->phases[X]; p++) {
         uint32_t phase = p / t->phases[X], at = t->at[p] = pccx_net_scratch(w, pccx_net_phase_words(t, rows, phase));
         for (uint32_t r = 0; r < phase_rows(t, rows, phase); r++, at += t->width * t->in_words) {
@@ -201,7 +198,9 @@ void pccx_net_copy_rows(pccx_network *w, const pccx_net_tiling *t, uint32_t valu
                                                 : whole ? width
                                                         : 1);
             uint32_t here = addr + r * t->width * t->out_words + x * words;
-            if (write)
+            if (write && t->results != PCCX_LOWER_NO_BUFFER)
+                pccx_net_move(w, t->results + (r * width + x) * v->words + offset, here, count);
+            else if (write)
                 pccx_net_write_words(w, value, at, here, count);
             else
                 pccx_net_read_words(w, here, value, at, count);
@@ -210,14 +209,28 @@ void pccx_net_copy_rows(pccx_network *w, const pccx_net_tiling *t, uint32_t valu
 
 /* ---- Tiles ---- */
 
-static uint64_t tile_words(const pccx_network *w, const pccx_net_tiling *t, uint32_t rows)
+/* Whether the columns of output rows are put together in L2 before they are stored. */
+static bool collects_results(const pccx_network *w, const pccx_net_tiling *t)
 {
-    const pccx_net_value *in = pccx_net_value_at(w, t->n->inputs[0]);
-    uint64_t words = 0, staged = (uint64_t)(rows + t->reach[Y]) * t->g->stride[Y] * t->g->in[X] * in->words;
+    return t->own->sets > 1 && t->step == 1 && pccx_net_value_at(w, t->n->output)->l2 == PCCX_LOWER_NO_BUFFER;
+}
+
+/* L2 words of the products of one set. */
+static uint64_t set_words(const pccx_net_tiling *t, uint32_t rows)
+{
+    uint64_t words = pccx_net_product_rows(t, rows) * t->out_words * t->step;
     for (uint32_t p = 0; p < t->phases[Y]; p++)
         words += t->phases[X] * pccx_net_phase_words(t, rows, p);
+    return words;
+}
+
+static uint64_t tile_words(const pccx_network *w, const pccx_net_tiling *t, uint32_t rows)
+{
+    const pccx_net_value *in = pccx_net_value_at(w, t->n->inputs[0]), *out = pccx_net_value_at(w, t->n->output);
+    uint64_t words = (t->own->sets > 1 ? 2 : 1) * set_words(t, rows),
+             staged = (uint64_t)(rows + t->reach[Y]) * t->g->stride[Y] * t->g->in[X] * in->words;
     words += in->l2 == PCCX_LOWER_NO_BUFFER && (t->edge || !copies_rows(w, t)) ? staged : 0;
-    return words + pccx_net_product_rows(t, rows) * t->out_words * t->step;
+    return words + (collects_results(w, t) ? (uint64_t)rows * t->own->window.out[X] * out->words : 0);
 }
 
 static double estimate(const pccx_network *w, const pccx_net_tiling *t, uint32_t rows, double *costs)
@@ -240,9 +253,12 @@ static double estimate(const pccx_network *w, const pccx_net_tiling *t, uint32_t
         costs[2] +=
             tiles * (rows + t->reach[Y]) * g->stride[Y] * g->in[X] * in->words * PCCX_LOWER_WORD_BYTES / w->copy_rate;
     double pixels = (double)g->images * real->out[Y] * real->out[X], first = costs[2] / (t->phases[Y] * t->phases[X]);
-    costs[2] += out->l2 == PCCX_LOWER_NO_BUFFER
-                    ? pixels * out->words * PCCX_LOWER_WORD_BYTES / w->copy_rate + pixels / real->out[X] * w->copy_setup
-                    : pixels / real->out[X] * (MOVE + (double)real->out[X] * out->words);
+    if (sets > 1)
+        costs[2] += pixels * sets * (MOVE + (double)t->out_words / t->spread);
+    else if (out->l2 != PCCX_LOWER_NO_BUFFER)
+        costs[2] += pixels / real->out[X] * (MOVE + (double)real->out[X] * out->words);
+    if (out->l2 == PCCX_LOWER_NO_BUFFER)
+        costs[2] += pixels * out->words * PCCX_LOWER_WORD_BYTES / w->copy_rate + pixels / real->out[X] * w->copy_setup;
     double max = costs[0] > costs[1] ? costs[0] : costs[1];
     return (max > costs[2] ? max : costs[2]) +
            (max < costs[2] ? first + max / (t->phases[Y] * t->phases[X]) : costs[2] + first) / count;
@@ -270,20 +286,38 @@ double pccx_net_choose_rows(pccx_network *w, pccx_net_tiling *t, char *plan)
     return best;
 }
 
-tv_status pccx_net_compute_tiles(pccx_network *w, pccx_net_tiling *t, uint32_t sets, pccx_net_compute_tile *compute,
+/* The sets of a tile use two areas of scratch space in turn. */
+static void compute_sets(pccx_network *w, pccx_net_tiling *t, uint32_t image, uint32_t first, uint32_t rows,
+                         pccx_net_compute_tile *compute)
+{
+    const pccx_net_value *out = pccx_net_value_at(w, t->n->output);
+    const pccx_net_window *real = &t->own->window;
+    uint32_t sets = t->own->sets, words = rows * real->out[X] * out->words;
+    stage_rows(w, t, image, first, rows);
+    t->results = collects_results(w, t) ? pccx_net_scratch(w, words) : PCCX_LOWER_NO_BUFFER;
+    uint32_t base = w->scratch_next;
+    for (uint32_t set = 0; set < sets; set++) {
+        w->scratch_next = base + set % 2 * (uint32_t)set_words(t, rows);
+        compute(w, t, image, first, rows, set);
+    }
+    if (t->results != PCCX_LOWER_NO_BUFFER)
+        pccx_net_write_words(w, t->n->output, (uint64_t)(image * real->out[Y] + first) * real->out[X] * out->words,
+                             t->results, words);
+}
+
+tv_status pccx_net_compute_tiles(pccx_network *w, pccx_net_tiling *t, pccx_net_compute_tile *compute,
                                  const tv_diag_sink *sink)
 {
     pccx_net_measure(t);
     if (!(pccx_net_choose_rows(w, t, w->nodes[t->node].plan) > 0))
         return tv_backend_reject(w->graph, t->n, "pccx", "L2 for one row of it", sink);
-    bool one = t->rows == t->g->out[Y] && t->g->images == 1 && sets == 1;
+    bool one = t->rows == t->g->out[Y] && t->g->images == 1 && t->own->sets == 1;
     uint32_t tile = 0;
     for (uint32_t image = 0; image < t->g->images; image++)
-        for (uint32_t first = 0; first < t->g->out[Y]; first += t->rows)
-            for (uint32_t set = 0; set < sets; set++) {
-                pccx_net_begin_tile(w, t->node, tile++, one ? 1 : 2);
-                compute(w, t, image, first, t->g->out[Y] - first < t->rows ? t->g->out[Y] - first : t->rows, set);
-            }
+        for (uint32_t first = 0; first < t->g->out[Y]; first += t->rows) {
+            pccx_net_begin_tile(w, t->node, tile++, one ? 1 : 2);
+            compute_sets(w, t, image, first, t->g->out[Y] - first < t->rows ? t->g->out[Y] - first : t->rows, compute);
+        }
     return TV_OK;
 }
 

@@ -28,13 +28,16 @@ typedef struct pccx_net_tiling {
     uint32_t phases[2];               /* phases that the kernel uses */
     uint32_t rows;                    /* output rows of a tile */
     uint32_t at[PCCX_NET_PHASES_MAX]; /* addresses of the phases */
+    uint32_t first_staged, staged;    /* first image row of those that are copied pixel by pixel from L2; their address,
+                                         or PCCX_LOWER_NO_BUFFER */
+    uint32_t results;                 /* address of the output rows of a tile, or PCCX_LOWER_NO_BUFFER */
 } pccx_net_tiling;
 
 typedef void pccx_net_compute_tile(pccx_network *w, pccx_net_tiling *t, uint32_t image, uint32_t first, uint32_t rows,
                                    uint32_t set);
 
 /* Chooses the output rows of a tile, and computes the tiles of all images and sets. */
-tv_status pccx_net_compute_tiles(pccx_network *w, pccx_net_tiling *t, uint32_t sets, pccx_net_compute_tile *compute,
+tv_status pccx_net_compute_tiles(pccx_network *w, pccx_net_tiling *t, pccx_net_compute_tile *compute,
                                  const tv_diag_sink *sink);
 
 /* Finds the width and the phases. */
