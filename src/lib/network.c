@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of backends that run networks: the host, and the lowering of each machine. */
-#include "graph/codes.h"
 #include "infer/state.h"
 
-extern const tv_network_backend tv_network_cmdq, tv_network_pccx;
+extern const tv_network_backend tv_network_cmdq, tv_network_opennpu, tv_network_pccx;
 
-/* NULL: the target runs no networks. */
 static const struct {
     const char *name;
     const tv_network_backend *backend;
-} backends[] = {{"host", &tv_network_host}, {"cmdq", &tv_network_cmdq}, {"pccx", &tv_network_pccx}, {"opennpu", NULL}};
+} backends[] = {{"host", &tv_network_host},
+                {"cmdq", &tv_network_cmdq},
+                {"pccx", &tv_network_pccx},
+                {"opennpu", &tv_network_opennpu}};
 
 const char *tv_network_target_at(unsigned i) { return i < TV_COUNTOF(backends) ? backends[i].name : NULL; }
 
@@ -23,10 +24,7 @@ tv_status tv_network_session_new(tv_network *network, const tv_network_session_o
     for (size_t i = 0; i < TV_COUNTOF(backends); i++) {
         if (strcmp(backends[i].name, known.target) != 0)
             continue;
-        if (backends[i].backend || network->manifest)
-            return tv_network_session_new_on(network, backends[i].backend, &known, &services, sink, out);
-        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(OPERATOR), "-t host runs every network",
-                       "%s has no lowering of networks yet", known.target);
+        return tv_network_session_new_on(network, backends[i].backend, &known, &services, sink, out);
     }
     return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "host or a machine", "no network runs on '%.60s'",
                    known.target);

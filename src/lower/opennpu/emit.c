@@ -59,9 +59,7 @@ void opennpu_lower_begin_program(opennpu_lower_emitter *e, tv_status (*run_segme
     e->status = TV_OK;
 }
 
-/* Between any two instructions: registers and memory are the same after the segment as they would be without its end.
- */
-static void run_full_segment(opennpu_lower_emitter *e)
+void opennpu_lower_run_full_segment(opennpu_lower_emitter *e)
 {
     if (!e->run_segment || tv_builder_count(&e->program) < OPENNPU_LOWER_SEGMENT)
         return;
@@ -73,8 +71,15 @@ static void run_full_segment(opennpu_lower_emitter *e)
 
 void opennpu_lower_label_block(opennpu_lower_emitter *e, uint32_t block)
 {
-    run_full_segment(e);
+    opennpu_lower_run_full_segment(e);
     tv_graph_block_name(block, e->block_name);
+    tv_builder_label(&e->program, e->block_name);
+}
+
+void opennpu_lower_label(opennpu_lower_emitter *e, const char *name)
+{
+    opennpu_lower_run_full_segment(e);
+    snprintf(e->block_name, sizeof e->block_name, "%.*s", TV_BLOCK_NAME_MAX - 1, name);
     tv_builder_label(&e->program, e->block_name);
 }
 
@@ -152,6 +157,12 @@ void opennpu_lower_store(opennpu_lower_emitter *e, unsigned class_, unsigned rd,
 {
     int64_t imm = make_reachable(e, base, address);
     emit_immediate(e, (opennpu_insn)(OPENNPU_ST_VX + class_), rd, base, imm);
+}
+
+void opennpu_lower_load_indirect(opennpu_lower_emitter *e, unsigned class_, unsigned rd, unsigned base, int32_t offset)
+{
+    emit_immediate(e, (opennpu_insn)(OPENNPU_LD_VX + class_), rd, base, offset);
+    invalidate_known(e, rd >> (2 - class_));
 }
 
 void opennpu_lower_access_lane0(opennpu_lower_emitter *e, opennpu_insn op, unsigned reg, unsigned base,
@@ -241,27 +252,32 @@ void opennpu_lower_store_pack(opennpu_lower_emitter *e, const opennpu_lower_pack
 
 /* ---- Products ---- */
 
+void opennpu_lower_outer_product(opennpu_lower_emitter *e, unsigned a, unsigned b, bool keep)
+{
+    tv_builder_word(&e->program,
+                    e->encodings[OPENNPU_MMA] | (keep ? UINT32_C(1) << KEEP_AT : 0) | a << RS1_AT | b << RS2_AT);
+}
+
 /* Multiplies planes [from, to) of a product whose weights are in slot `w`, its activations in slot `x` of their
  * rings. */
 static void multiply_planes(opennpu_lower_emitter *e, const opennpu_lower_product *p, unsigned w, unsigned x,
                             unsigned from, unsigned to, bool *first)
 {
-    unsigned w_at = p->transposed ? RS2_AT : RS1_AT, x_at = p->transposed ? RS1_AT : RS2_AT;
     for (unsigned i = from; i < to; i++) {
-        uint32_t keep = *first ? 0 : UINT32_C(1) << KEEP_AT;
-        tv_builder_word(&e->program, e->encodings[OPENNPU_MMA] | keep | ((w << p->class_) + i) << w_at |
-                                         ((x << p->class_) + i) << x_at);
+        unsigned a = (w << p->class_) + i, b = (x << p->class_) + i;
+        opennpu_lower_outer_product(e, p->transposed ? b : a, p->transposed ? a : b, !*first);
         *first = false;
     }
 }
 
 static void load_activations(opennpu_lower_emitter *e, const opennpu_lower_product *p, unsigned slot)
 {
-    if (!p->x_stride)
+    bool one_by_one = p->xs || p->x_stride;
+    if (!one_by_one)
         opennpu_lower_load(e, p->class_, slot, OPENNPU_LOWER_VR_X, p->x);
-    for (unsigned i = 0; p->x_stride && i < p->planes; i++)
+    for (unsigned i = 0; one_by_one && i < p->planes; i++)
         opennpu_lower_load(e, OPENNPU_VX, (slot << p->class_) + i, OPENNPU_LOWER_VR_X,
-                           p->x + (uint64_t)i * p->x_stride);
+                           p->xs ? p->xs[i] : p->x + (uint64_t)i * p->x_stride);
 }
 
 /* Products of one class: VR 0 and 1 are a ring of weights, VR 2 and 3 a ring of activations. Loads are issued `ahead`
@@ -332,7 +348,7 @@ static void drain_blocks(opennpu_lower_emitter *e, const opennpu_lower_epilogue 
 void opennpu_lower_accumulate(opennpu_lower_emitter *e, const opennpu_lower_product *list, size_t count)
 {
     bool first = true;
-    run_full_segment(e);
+    opennpu_lower_run_full_segment(e);
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i; end < count && list[end].class_ == list[i].class_; end++)
             continue;

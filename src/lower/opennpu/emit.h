@@ -69,6 +69,11 @@ void opennpu_lower_emitter_fini(opennpu_lower_emitter *e);
 /* Starts an empty program, of which no register is known. `run_segment` may be NULL. */
 void opennpu_lower_begin_program(opennpu_lower_emitter *e, tv_status (*run_segment)(void *user), void *user);
 void opennpu_lower_label_block(opennpu_lower_emitter *e, uint32_t block); /* labels the following instructions */
+void opennpu_lower_label(opennpu_lower_emitter *e, const char *name);     /* the same, with a name */
+
+/* Runs the segment if it is full. Between any two instructions: registers and memory are the same after the segment as
+ * they would be without its end. */
+void opennpu_lower_run_full_segment(opennpu_lower_emitter *e);
 
 static inline unsigned opennpu_lower_reg(unsigned vr, unsigned class_) { return vr << (2 - class_); }
 
@@ -90,6 +95,12 @@ void opennpu_lower_store(opennpu_lower_emitter *e, unsigned class_, unsigned rd,
 void opennpu_lower_access_lane0(opennpu_lower_emitter *e, opennpu_insn op, unsigned reg, unsigned base,
                                 uint64_t address);                            /* LD_B, ST_B of VX; LD_W, ST_W of VR */
 void opennpu_lower_set(opennpu_lower_emitter *e, unsigned vr, uint32_t bits); /* all lanes */
+
+/* Loads a register of a class from the address in lane 0 of VR `base`, plus `offset` from -2048 to 2047. */
+void opennpu_lower_load_indirect(opennpu_lower_emitter *e, unsigned class_, unsigned rd, unsigned base, int32_t offset);
+
+/* ACC = VX a * VX b^T, added to ACC with `keep`. */
+void opennpu_lower_outer_product(opennpu_lower_emitter *e, unsigned a, unsigned b, bool keep);
 
 /* ---- Matrix-vector products ----
  *
@@ -139,7 +150,8 @@ typedef struct opennpu_lower_product {
     uint32_t column, block; /* of the first plane, for the layout of weights */
     uint16_t x_stride;      /* of planes of activations that are loaded one by one; 0: loaded as one register */
     uint8_t class_, planes;
-    bool transposed; /* the rows of ACC are lanes of activations, not of weights */
+    bool transposed;    /* the rows of ACC are lanes of activations, not of weights */
+    const uint64_t *xs; /* addresses of such planes at any distances, or NULL */
 } opennpu_lower_product;
 
 /* Epilogue of a block: multiply by the vector at `scale` and add the vectors at `bias` and `add`, as FP32; or, without

@@ -219,7 +219,11 @@ void opennpu_lower_binary(opennpu_lower_emitter *e, tv_graph_op op, const opennp
 {
     const opennpu_lower_operand *a = &operands[0], *b = &operands[1];
     bool divides = op == TV_OP_DIV;
-    opennpu_insn insn = op == TV_OP_ADD ? OPENNPU_VFADD : op == TV_OP_SUB ? OPENNPU_VFSUB : OPENNPU_VFMUL;
+    opennpu_insn insn = op == TV_OP_ADD   ? OPENNPU_VFADD
+                        : op == TV_OP_SUB ? OPENNPU_VFSUB
+                        : op == TV_OP_MIN ? OPENNPU_VFMIN
+                        : op == TV_OP_MAX ? OPENNPU_VFMAX
+                                          : OPENNPU_VFMUL;
     if (is_repeated(b) && divides)
         load_reciprocal(e, b, 7, 0);
     else if (is_repeated(b))

@@ -45,7 +45,7 @@ typedef struct opennpu_lower_operand {
     opennpu_lower_operand_kind kind;
 } opennpu_lower_operand;
 
-/* out = a op b for `vectors` vectors; op is ADD, SUB, MUL or DIV. Clobbers all registers. */
+/* out = a op b for `vectors` vectors; op is ADD, SUB, MUL, DIV, MIN or MAX. Clobbers all registers. */
 void opennpu_lower_binary(opennpu_lower_emitter *e, tv_graph_op op, const opennpu_lower_operand operands[2],
                           uint64_t out, uint32_t vectors);
 

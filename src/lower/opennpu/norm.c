@@ -51,14 +51,8 @@ static void emit_scale(opennpu_lower_token *tok, span x, uint32_t size, float ep
     opennpu_lower_rsqrt_mean(tok->e, size, epsilon);
 }
 
-/* Where a norm, or part of it, is read and written. */
-typedef struct norm_job {
-    uint64_t x, gains, bias, out; /* bias 0: none */
-    uint32_t elements;
-} norm_job;
-
 /* out = x * VR 7 * gains (+ bias) */
-static void emit_normalized(opennpu_lower_token *tok, const norm_job *job)
+static void emit_normalized(opennpu_lower_token *tok, const opennpu_lower_norm_job *job)
 {
     opennpu_lower_emitter *e = tok->e;
     uint64_t vector = opennpu_lower_vector_bytes(tok->m);
@@ -76,7 +70,7 @@ static void emit_normalized(opennpu_lower_token *tok, const norm_job *job)
 }
 
 /* out = x - mean(x) */
-static void emit_centered(opennpu_lower_token *tok, const norm_job *job)
+static void emit_centered(opennpu_lower_token *tok, const opennpu_lower_norm_job *job)
 {
     opennpu_lower_emitter *e = tok->e;
     opennpu_lower_token_sum(tok, job->x, job->elements);
@@ -90,8 +84,7 @@ static void emit_centered(opennpu_lower_token *tok, const norm_job *job)
     }
 }
 
-/* A group whose elements are adjacent. Its last vector exceeds it: the next group overwrites that. */
-static void emit_group(opennpu_lower_token *tok, const tv_graph_node *n, norm_job job)
+void opennpu_lower_token_norm_group(opennpu_lower_token *tok, const tv_graph_node *n, opennpu_lower_norm_job job)
 {
     if (n->attrs.subtract_mean) {
         emit_centered(tok, &job);
@@ -119,12 +112,12 @@ static void emit_masked_scales(opennpu_lower_token *tok, const tv_graph_node *n,
 }
 
 /* Queries or keys, in the order of pairs: chunks that are part of a head, or that are several heads. */
-static void emit_head_norm(opennpu_lower_token *tok, const tv_graph_node *n, norm_job job)
+static void emit_head_norm(opennpu_lower_token *tok, const tv_graph_node *n, opennpu_lower_norm_job job)
 {
     uint32_t k = tok->m->k, size = tok->m->head_dim, step = size > k ? size : k;
     for (uint32_t first = 0; first < opennpu_lower_columns(tok->m, n->output); first += step) {
-        norm_job one = {job.x + (uint64_t)first * 4, job.gains + (uint64_t)first * 4, 0, job.out + (uint64_t)first * 4,
-                        step};
+        opennpu_lower_norm_job one = {job.x + (uint64_t)first * 4, job.gains + (uint64_t)first * 4, 0,
+                                      job.out + (uint64_t)first * 4, step};
         if (size < k)
             emit_masked_scales(tok, n, one.x, k / size);
         else
@@ -138,7 +131,8 @@ void opennpu_lower_token_norm(opennpu_lower_token *tok, const tv_graph_node *n)
     const opennpu_lower_node *own = opennpu_lower_node_of(tok->m, n);
     const opennpu_lower_value *out = opennpu_lower_token_value(tok, n->output);
     uint32_t columns = opennpu_lower_columns(tok->m, n->output), size = opennpu_lower_group_size(tok->m, n);
-    norm_job job = {opennpu_lower_token_value(tok, n->inputs[0])->at, own->gains, own->bias, out->at, size};
+    opennpu_lower_norm_job job = {opennpu_lower_token_value(tok, n->inputs[0])->at, own->gains, own->bias, out->at,
+                                  size};
     if (!out->stored) {
         emit_scale(tok, (span){.at = job.x, .elements = size}, size, n->attrs.epsilon);
         opennpu_lower_token_pack_scaled(tok, job.x, job.gains, &out->packs);
@@ -149,8 +143,9 @@ void opennpu_lower_token_norm(opennpu_lower_token *tok, const tv_graph_node *n)
     } else {
         for (uint32_t group = 0; group < columns / size; group++) {
             uint64_t at = (uint64_t)group * size * 4;
-            emit_group(tok, n,
-                       (norm_job){job.x + at, job.gains + at, job.bias ? job.bias + at : 0, job.out + at, size});
+            opennpu_lower_token_norm_group(
+                tok, n,
+                (opennpu_lower_norm_job){job.x + at, job.gains + at, job.bias ? job.bias + at : 0, job.out + at, size});
         }
     }
     opennpu_lower_token_pack(tok, n->output);

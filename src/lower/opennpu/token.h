@@ -42,6 +42,15 @@ void opennpu_lower_token_pack_scaled(opennpu_lower_token *tok, uint64_t at, uint
 /* VR 0 = the sum of consecutive elements, in all lanes. Clobbers VR 1 to 3. */
 void opennpu_lower_token_sum(opennpu_lower_token *tok, uint64_t at, uint32_t elements);
 
+/* Where a norm, or part of it, is read and written. */
+typedef struct opennpu_lower_norm_job {
+    uint64_t x, gains, bias, out; /* bias 0: none */
+    uint32_t elements;
+} opennpu_lower_norm_job;
+
+/* A group whose elements are adjacent. Its last vector exceeds it: the next group overwrites that. */
+void opennpu_lower_token_norm_group(opennpu_lower_token *tok, const tv_graph_node *n, opennpu_lower_norm_job job);
+
 /* What the nodes of each operator become. */
 void opennpu_lower_token_gather(opennpu_lower_token *tok, const tv_graph_node *n);
 void opennpu_lower_token_norm(opennpu_lower_token *tok, const tv_graph_node *n);

@@ -32,14 +32,12 @@ size_t opennpu_lower_linear_products(const opennpu_lower_model *m, const opennpu
             while (planes < 1u << pack.class_ && column + planes * m->k < linear->columns)
                 planes++;
             for (uint32_t b = 0; b < count && planes; b++) {
-                list[product_count++] = (opennpu_lower_product){w,
-                                                                opennpu_lower_lane_addr(e, &pack, lane, b),
-                                                                column,
-                                                                first + b,
-                                                                0,
-                                                                (uint8_t)pack.class_,
-                                                                (uint8_t)planes,
-                                                                false};
+                list[product_count++] = (opennpu_lower_product){.w = w,
+                                                                .x = opennpu_lower_lane_addr(e, &pack, lane, b),
+                                                                .column = column,
+                                                                .block = first + b,
+                                                                .class_ = (uint8_t)pack.class_,
+                                                                .planes = (uint8_t)planes};
                 w += (uint64_t)m->k << pack.class_;
             }
         }

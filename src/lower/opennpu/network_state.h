@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Internals of the lowering of networks that are no language models. It uses the emitter, the functions and the
+ * operators of one token of the language models, whose model it has.
+ *
+ * A value is an array of words in the order of the graph: FP32 for real numbers, 32-bit integers for others. Buffers
+ * have room for one more vector: the last vector of a row may exceed it, and what follows is written later. Products
+ * round their operands to 8 bits: activations with the range of the calibration, weights with a scale for each output
+ * channel. The 8-bit copies ("planes") are buffers of their own, in the order in which the array needs them. */
+#ifndef TV_LOWER_OPENNPU_NETWORK_STATE_H
+#define TV_LOWER_OPENNPU_NETWORK_STATE_H
+
+#include "graph/network.h"
+#include "lower/opennpu/functions.h"
+#include "lower/opennpu/token.h"
+
+enum { OPENNPU_NET_PLAN_MAX = 120, OPENNPU_NET_FILE_MAX = 24, OPENNPU_NET_SPATIAL = 2, OPENNPU_NET_ALIGNMENT = 64 };
+
+typedef struct opennpu_net_value {
+    uint32_t storage; /* value whose memory it shares; itself otherwise */
+    bool used;        /* in data memory */
+    bool by_rows;     /* read by products as rows: needs planes */
+    bool planes_made; /* in this run */
+    uint64_t planes;  /* 8-bit copy: [block of K rows][column][K]; of one row [column] */
+    tv_tensor tensor; /* of the host */
+    bool owned;       /* `tensor` is released with the state */
+    bool read;        /* `tensor` has the value of this run */
+} opennpu_net_value;
+
+/* Windows over x[n][c][h][w]; networks of one spatial axis have h = 1. */
+typedef struct opennpu_net_window {
+    uint32_t images, channels, out_channels, groups;
+    uint32_t in[OPENNPU_NET_SPATIAL], out[OPENNPU_NET_SPATIAL], kernel[OPENNPU_NET_SPATIAL],
+        stride[OPENNPU_NET_SPATIAL], dilation[OPENNPU_NET_SPATIAL];
+    int32_t pad[OPENNPU_NET_SPATIAL]; /* before; negative: elements that are skipped */
+} opennpu_net_window;
+
+/* Planes of a convolution, [channel][column of the kernel][rows modulo the stride][row][column of the output]: the
+ * pixels of one tap are consecutive. Without a kernel [block of K pixels][channel][K]. */
+typedef struct opennpu_net_planes {
+    bool pointwise;
+    uint32_t rows;    /* of each phase */
+    uint64_t bytes;   /* of a plane */
+    uint64_t staging; /* offset of the 8-bit copy of one channel in the scratch space, `margin` bytes after its begin */
+    uint32_t margin;
+} opennpu_net_planes;
+
+typedef struct opennpu_net_node {
+    const char *problem;               /* what the machine lacks: the host computes it */
+    bool alias;                        /* the output shares the memory of the input */
+    uint64_t weights, scales, vectors; /* constants; `vectors`: bounds of Clip, gains and bias, masks */
+    uint64_t scratch, scratch_bytes;
+    uint64_t tiles; /* of the array */
+    char plan[OPENNPU_NET_PLAN_MAX];
+} opennpu_net_node;
+
+typedef struct opennpu_net_file {
+    char name[OPENNPU_NET_FILE_MAX];
+    uint32_t layer;
+} opennpu_net_file;
+
+typedef struct opennpu_network {
+    opennpu_lower_model m;
+    opennpu_lower_token tok;
+    const tv_graph *graph;
+    const tv_diag_sink *sink; /* of the call */
+    opennpu_net_value *values;
+    opennpu_net_node *nodes;
+    uint64_t *xs;    /* scratch of products: addresses of activations */
+    size_t list_max; /* elements of `xs` and of tok.list */
+    tv_program *program;
+    bool keep_values, explain, continues;
+    const char *emit;
+    tv_output_group *outputs;
+    const float *ranges; /* while the state is created */
+    float *units;        /* of the 8-bit copy of each value */
+    tv_llm_progress progress;
+    uint64_t one_hot; /* 2 K - 1 bytes, of which one is 1 */
+    tv_layer *layers;
+    size_t layer_count;
+    tv_stats before;
+    uint32_t programs;
+    TV_VEC(opennpu_net_file) files;
+    TV_VEC(tv_network_program) written;
+} opennpu_network;
+
+/* What the machine has for an operator. `check` returns what is missing, `plan` reserves constants and scratch space,
+ * `upload` writes the constants; they may be NULL. */
+typedef struct opennpu_net_operator {
+    void (*emit)(opennpu_network *net, uint32_t node);
+    const char *(*check)(const opennpu_network *net, const tv_graph_node *n);
+    void (*plan)(opennpu_network *net, uint32_t node);
+    tv_status (*upload)(opennpu_network *net, uint32_t node);
+} opennpu_net_operator;
+
+extern const opennpu_net_operator opennpu_net_operators[TV_OPS];
+
+static inline const tv_graph_node *opennpu_net_node_at(const opennpu_network *net, uint32_t node)
+{
+    return tv_graph_node_at(net->graph, node);
+}
+static inline const tv_graph_shape *opennpu_net_dims(const opennpu_network *net, uint32_t value)
+{
+    return &tv_graph_value_at(net->graph, value)->shape;
+}
+static inline bool opennpu_net_is_constant(const opennpu_network *net, uint32_t value)
+{
+    return tv_graph_value_at(net->graph, value)->source == TV_VALUE_CONSTANT;
+}
+static inline bool opennpu_net_is_real(const opennpu_network *net, uint32_t value)
+{
+    return tv_is_real_element(tv_graph_value_at(net->graph, value)->element);
+}
+static inline uint64_t opennpu_net_at(const opennpu_network *net, uint32_t value) { return net->m.values[value].at; }
+static inline uint32_t opennpu_net_blocks(const opennpu_network *net, uint64_t n)
+{
+    return (uint32_t)((n + net->m.k - 1) / net->m.k);
+}
+
+/* ---- network_plan.c ---- */
+
+/* Checks the nodes and allocates data memory. */
+tv_status opennpu_net_plan(opennpu_network *net);
+
+/* ---- network_upload.c ---- */
+
+tv_status opennpu_net_upload(opennpu_network *net, const tv_llm_progress *progress);
+
+/* ---- network_memory.c ---- */
+
+/* Address of `bytes` bytes that programs only read, with room for another vector. */
+uint64_t opennpu_net_reserve(opennpu_network *net, uint64_t bytes);
+
+/* All elements of a constant as binary32; zeros without data. The caller frees them. */
+tv_status opennpu_net_read_constant(const opennpu_network *net, uint32_t value, float **out);
+tv_status opennpu_net_write_words(const opennpu_network *net, uint64_t at, const float *x, size_t count);
+tv_status opennpu_net_write_bytes(const opennpu_network *net, uint64_t at, const void *data, size_t bytes);
+
+/* Stores steps[count][K] of weights in the order of opennpu_net_list. */
+void opennpu_net_interleave(const opennpu_network *net, const int8_t *steps, size_t count, uint8_t *out);
+
+/* ---- network_products.c ---- */
+
+/* Lists products of `count` columns of weights at `w` with the vectors at net->xs; returns their number. */
+size_t opennpu_net_list(opennpu_network *net, uint64_t w, size_t count, bool transposed);
+
+/* to[count] = from[count] / unit, rounded to 8 bits. Clobbers VR 0 to 3 and 7. */
+void opennpu_net_quantize(opennpu_network *net, uint64_t from, uint64_t to, uint64_t count, float unit);
+
+/* ---- Operators ---- */
+
+void opennpu_net_emit_linear(opennpu_network *net, uint32_t node);
+const char *opennpu_net_check_linear(const opennpu_network *net, const tv_graph_node *n);
+void opennpu_net_plan_linear(opennpu_network *net, uint32_t node);
+tv_status opennpu_net_upload_linear(opennpu_network *net, uint32_t node);
+void opennpu_net_emit_matmul(opennpu_network *net, uint32_t node);
+const char *opennpu_net_check_matmul(const opennpu_network *net, const tv_graph_node *n);
+void opennpu_net_plan_matmul(opennpu_network *net, uint32_t node);
+
+void opennpu_net_emit_conv(opennpu_network *net, uint32_t node);
+const char *opennpu_net_check_conv(const opennpu_network *net, const tv_graph_node *n);
+void opennpu_net_plan_conv(opennpu_network *net, uint32_t node);
+tv_status opennpu_net_upload_conv(opennpu_network *net, uint32_t node);
+
+void opennpu_net_emit_pool(opennpu_network *net, uint32_t node);
+const char *opennpu_net_check_pool(const opennpu_network *net, const tv_graph_node *n);
+void opennpu_net_plan_pool(opennpu_network *net, uint32_t node);
+tv_status opennpu_net_upload_pool(opennpu_network *net, uint32_t node);
+
+void opennpu_net_emit_binary(opennpu_network *net, uint32_t node);
+void opennpu_net_emit_unary(opennpu_network *net, uint32_t node);
+void opennpu_net_emit_rows(opennpu_network *net, uint32_t node);
+void opennpu_net_emit_norm(opennpu_network *net, uint32_t node);
+const char *opennpu_net_check_norm(const opennpu_network *net, const tv_graph_node *n);
+void opennpu_net_plan_norm(opennpu_network *net, uint32_t node);
+tv_status opennpu_net_upload_norm(opennpu_network *net, uint32_t node);
+
+void opennpu_net_emit_move(opennpu_network *net, uint32_t node);
+const char *opennpu_net_check_move(const opennpu_network *net, const tv_graph_node *n);
+void opennpu_net_emit_gather(opennpu_network *net, uint32_t node);
+const char *opennpu_net_check_gather(const opennpu_network *net, const tv_graph_node *n);
+
+/* x[elements] = activation(x) */
+void opennpu_net_activate(opennpu_network *net, const tv_graph_attrs *attrs, uint64_t x, uint64_t elements);
+
+/* x[elements] += y[elements] */
+void opennpu_net_add(opennpu_network *net, uint64_t x, uint64_t y, uint64_t elements);
+
+/* The window of a node; false: it has more than two spatial axes. */
+bool opennpu_net_window_of(const opennpu_network *net, const tv_graph_node *n, opennpu_net_window *out);
+
+/* Words [from, from + count) to `to`, in vectors. */
+void opennpu_net_copy(opennpu_network *net, uint64_t from, uint64_t to, uint64_t count);
+
+#endif
