@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes published networks as ONNX files with random weights: their shapes alone, or with data.
+"""Writes published networks, and one block of a small vision transformer, as ONNX files with random weights: their shapes alone, or with data.
 
     networks.py NAME OUT.onnx [--shapes] [--seed N] [--opset N]
     networks.py --list
 
-NAME is resnet50, mobilenetv2, bert-base, vit-b16, opt-125m or unet. With --shapes the weights are graph inputs, which have a type and dimensions but no
-data; otherwise they are initializers. Weights are scaled so that activations keep their size. The same arguments give the same file. From Python:
-build(name, shapes=False, seed=1, opset=13) returns a ModelProto; PARAMETERS has the published number of each network's parameters.
+NAME is resnet50, mobilenetv2, bert-base, vit-b16, opt-125m, unet or vit-block. With --shapes the weights are graph inputs, which have a type and
+dimensions but no data; otherwise they are initializers. Weights are scaled so that activations keep their size. The same arguments give the same file.
+From Python: build(name, shapes=False, seed=1, opset=13) returns a ModelProto; PARAMETERS has the published number of each network's parameters.
 """
 
 import argparse
@@ -20,9 +20,9 @@ from onnx import TensorProto, helper, numpy_helper
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
 # As published: torchvision (ResNet-50, MobileNetV2, ViT-B/16), transformers (BERT-base with pooler, OPT-125M), and for the U-Net of 64 to 1024
-# channels, with batch normalization and one class, the sum of its layers by hand. Without statistics of batch normalization, which are no parameters.
+# channels, with batch normalization and one class, and the block of a transformer, the sum of their layers by hand. Without statistics of batch normalization, which are no parameters.
 PARAMETERS = {"resnet50": 25557032, "mobilenetv2": 3504872, "bert-base": 109482240, "vit-b16": 86567656, "opt-125m": 125239296,
-              "unet": 31037633}
+              "unet": 31037633, "vit-block": 55050}
 
 
 class Network:
@@ -211,14 +211,15 @@ def bert_base(n, tokens=128, size=768, heads=12):
     n.output(n.node("Tanh", n.linear(first, "pooler", size, size), name="pooler_output"), [1, size])
 
 
-def vit_b16(n, size=768, heads=12):
-    """Dosovitskiy et al. 2020: 196 patches of 16 x 16 and a class token."""
-    tokens = 197
-    x = n.conv(n.input("input", [1, 3, 224, 224]), "patches", size, 3, 16, 16, 0, bias=True)
-    x = n.node("Transpose", n.node("Reshape", x, n.constant("patches.shape", numpy.array([1, size, 196]))), perm=[0, 2, 1])
+def vision_transformer(n, size, heads, pixels, patch, layers, classes):
+    """Patches of an image and a class token, whose output is classified."""
+    patches = (pixels // patch) ** 2
+    tokens = patches + 1
+    x = n.conv(n.input("input", [1, 3, pixels, pixels]), "patches", size, 3, patch, patch, 0, bias=True)
+    x = n.node("Transpose", n.node("Reshape", x, n.constant("patches.shape", numpy.array([1, size, patches]))), perm=[0, 2, 1])
     x = n.node("Concat", n.weight("class_token", [1, 1, size], 0.02), x, axis=1)
     x = n.node("Add", x, n.weight("position", [1, tokens, size], 0.02))
-    for layer in range(12):
+    for layer in range(layers):
         name = f"layer.{layer}"
         y = n.attention(n.layer_norm(x, name + ".norm1", size, 1e-6), [f"{name}.{part}" for part in ("query", "key", "value", "output")],
                         heads, tokens, size)
@@ -226,7 +227,17 @@ def vit_b16(n, size=768, heads=12):
         y = n.linear(n.layer_norm(x, name + ".norm2", size, 1e-6), name + ".up", 4 * size, size)
         x = n.node("Add", x, n.linear(n.gelu(y, name), name + ".down", size, 4 * size))
     x = n.node("Gather", n.layer_norm(x, "norm", size, 1e-6), n.constant("first", numpy.int64(0)), axis=1)
-    n.output(n.node("Identity", n.linear(x, "head", 1000, size), name="output"), [1, 1000])
+    n.output(n.node("Identity", n.linear(x, "head", classes, size), name="output"), [1, classes])
+
+
+def vit_b16(n):
+    """Dosovitskiy et al. 2020: 196 patches of 16 x 16."""
+    vision_transformer(n, 768, 12, 224, 16, 12, 1000)
+
+
+def vit_block(n):
+    """One layer of a small vision transformer, an example of the manual: 16 patches of 4 x 4."""
+    vision_transformer(n, 64, 2, 16, 4, 1, 10)
 
 
 def opt_125m(n, tokens=128, size=768, heads=12):
@@ -248,7 +259,8 @@ def opt_125m(n, tokens=128, size=768, heads=12):
     n.output(n.node("MatMul", x, n.node("Transpose", table, perm=[1, 0]), name="logits"), [1, tokens, 50272])
 
 
-NETWORKS = {"resnet50": resnet50, "mobilenetv2": mobilenetv2, "bert-base": bert_base, "vit-b16": vit_b16, "opt-125m": opt_125m, "unet": unet}
+NETWORKS = {"resnet50": resnet50, "mobilenetv2": mobilenetv2, "bert-base": bert_base, "vit-b16": vit_b16, "opt-125m": opt_125m, "unet": unet,
+            "vit-block": vit_block}
 
 
 def build(name, shapes=False, seed=1, opset=13):

@@ -24,6 +24,7 @@ typedef struct cmdq_net_range {
 typedef struct cmdq_net_value {
     uint32_t storage; /* the value whose storage it has: itself, or an input of its Reshape */
     bool channels_last;
+    bool crossed; /* [n][c][pixels] in the storage of an image */
     unsigned qbits;
     float scale;
     uint64_t rows, row_elements; /* how it is cut into tiles: rows of pixels, or of the last axis */

@@ -312,9 +312,10 @@ static uint64_t storage_index(const cmdq_network *net, uint32_t value, uint64_t 
     const tv_graph_shape *s = cmdq_net_dims(net, value);
     if (net->values[value].is_view)
         return cmdq_net_view_index(net, value, i);
-    if (!net->values[value].channels_last)
+    if (!net->values[value].channels_last && !net->values[value].crossed)
         return i;
-    uint64_t c = (uint64_t)s->dims[1], pixels = (uint64_t)(s->dims[2] * s->dims[3]), image = i / (c * pixels);
+    uint64_t c = (uint64_t)s->dims[1], pixels = (uint64_t)(s->dims[2] * (s->rank > 3 ? s->dims[3] : 1)),
+             image = i / (c * pixels);
     return image * c * pixels + i % pixels * c + i / pixels % c;
 }
 

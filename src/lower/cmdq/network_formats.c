@@ -144,6 +144,7 @@ tv_status cmdq_net_choose_formats(cmdq_network *net)
         if (restores_order(net, n)) { /* nothing reads the values between */
             uint32_t image = g->nodes.data[tv_graph_value_at(g, n->inputs[0])->producer].inputs[0];
             net->values[n->inputs[0]].storage = out->storage = net->values[image].storage;
+            net->values[n->inputs[0]].crossed = true;
         }
         if (out->is_view)
             out->storage = net->values[out->root].storage;
