@@ -286,6 +286,13 @@ TV_API tv_status tv_machine_hazards(const tv_machine *machine, tv_severity sever
 TV_API tv_status tv_program_hazards(const tv_program *program, const tv_config *config, tv_severity severity,
                                     const tv_diag_sink *sink, tv_check_counts *counts);
 
+/* Stores in *count the number of dependencies of `program` that order nothing, because others imply them on the machine
+ * of `config`, and reports it as a note. Programs of other targets than cmdq have no dependencies. TV_ERR_INPUT:
+ * `config` is of another target or inconsistent, or the program cannot be loaded; TV_ERR_MEMORY; then `count` is
+ * unspecified. */
+TV_API tv_status tv_program_implied_dependencies(const tv_program *program, const tv_config *config,
+                                                 const tv_diag_sink *sink, uint64_t *count);
+
 typedef struct tv_target_info {
     const char *name, *title;
     unsigned word_bits; /* 0: not word encoded */

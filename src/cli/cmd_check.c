@@ -6,7 +6,9 @@
 #include "cli/cli.h"
 
 static const cli_option options[] = {
-    {"strict", 0, NULL, "treat warnings as errors; warn about additions to the published queue format", NULL},
+    {"strict", 0, NULL,
+     "treat warnings as errors; warn about additions to the published queue format, and count needless dependencies",
+     NULL},
 };
 
 static const char *plural_suffix(uint64_t n) { return n == 1 ? "" : "s"; }
@@ -115,6 +117,7 @@ static tv_status check_file(cli *c, const char *path, tv_check_counts *total)
     tv_program *program;
     tv_config *config = NULL;
     tv_check_counts counts = {0};
+    uint64_t implied;
     unsigned warnings = c->warnings;
     tv_status status = cli_open_program(c, path, &program);
     if (status != TV_OK)
@@ -125,6 +128,8 @@ static tv_status check_file(cli *c, const char *path, tv_check_counts *total)
         status = check_program(c, path, program, config, &counts);
     if (status == TV_OK && cli_has(c, "strict"))
         counts.warnings += tv_program_additions(program, &c->sink);
+    if (status == TV_OK && cli_has(c, "strict") && !counts.errors)
+        status = tv_program_implied_dependencies(program, config, &c->sink, &implied);
     counts.warnings += warnings; /* include those of the assembler */
     total->errors += counts.errors;
     total->warnings += counts.warnings;

@@ -320,6 +320,15 @@ tv_status tv_program_check(const tv_program *program, const tv_config *config, c
     return target->check(program, config, tv_program_source_lines(program, sink, &lines), counts);
 }
 
+tv_status tv_program_implied_dependencies(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
+                                          uint64_t *count)
+{
+    const tv_target *target;
+    TV_TRY(check_target(program, config, sink, &target));
+    *count = 0;
+    return target->implied ? target->implied(program, config, sink, count) : TV_OK;
+}
+
 tv_status tv_program_hazards(const tv_program *program, const tv_config *config, tv_severity severity,
                              const tv_diag_sink *sink, tv_check_counts *counts)
 {

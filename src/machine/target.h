@@ -49,6 +49,8 @@ typedef struct tv_target {
     tv_status (*dataflow)(const void *state, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);
     tv_status (*check)(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
                        tv_check_counts *counts);
+    /* As tv_program_implied_dependencies. NULL: programs have no dependencies. */
+    tv_status (*implied)(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, uint64_t *count);
 } tv_target;
 
 /* The sink of the machine's events; without a function if it is not traced. */

@@ -237,6 +237,11 @@ static void programs(void **state)
     NULL_CASE(tv_program_hazards, sink);
     assert_int_equal(tv_program_hazards(program, config, TV_WARNING, NULL, &counts), TV_OK);
     assert_int_equal(tv_program_hazards(program, other, TV_WARNING, NULL, &counts), TV_ERR_INPUT);
+    uint64_t implied;
+    NULL_CASE(tv_program_implied_dependencies, sink);
+    assert_int_equal(tv_program_implied_dependencies(program, config, NULL, &implied), TV_OK);
+    assert_int_equal(implied, 0);
+    assert_int_equal(tv_program_implied_dependencies(program, other, NULL, &implied), TV_ERR_INPUT);
     tv_config_free(config);
     tv_config_free(other);
     tv_program_free(program);

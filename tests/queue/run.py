@@ -422,6 +422,25 @@ def additions(t):
     t.check("the worked example has no additions", wrong or ("TV-Q049" in out and out[:300]))
 
 
+def implied(t):
+    """--strict counts the dependencies that the order of an engine, or another dependency, implies."""
+    load = lambda bank, *deps: entry(LOAD, spm_bank=bank, deps_before=list(deps))
+    gemm = lambda te, *deps: entry(GEMM, te_id=te, deps_before=list(deps))
+    gelu = lambda *deps: entry(GELU, deps_before=list(deps))
+    for name, lines, count in (("none", [load(0), gemm(0, 0), gelu(1)], 0),
+                               ("on the entry before on the engine", [load(0), load(1, 0)], 1),
+                               ("on an earlier entry of the engine", [load(0), load(1), load(2, 0)], 1),
+                               ("on what another dependency waits for", [load(0), gemm(0, 0), gelu(0, 1)], 1),
+                               ("through three engines", [load(0), gemm(0, 0), gelu(0, 1), gemm(1, 0, 1, 2)], 3),
+                               ("of END", [load(0), load(1), entry(END, deps_before=[0, 1])], 0)):
+        text = queue(*lines, end=name != "of END")
+        for strict in (False, True):
+            _, out, _, wrong = t.look(text, command=["check", *["--strict"][:strict]])
+            found = re.search(r"(\d+) of \d+ dependencies are implied", out)
+            got = int(found[1]) if found else 0
+            t.check("implied dependencies, %s%s" % (name, ", strict" * strict), wrong or (got != strict * count and "%d, expected %d: %s" % (got, strict * count, out[-300:])))
+
+
 def functions(t):
     """Version 1.3: fields that a function takes, and warnings in a file of an earlier version."""
     rows = {"ve_id": 0, "in_bank": 0, "in_offset": 0, "out_bank": 1, "out_offset": 0, "length": 4, "qbits_activation": 32}
@@ -812,7 +831,7 @@ def writing(t):
     write_again(t, "minus zero", source)
 
 
-GROUPS = (truncated, wrong_types, fields, ids, cycles, ends, versions, metadata, structure, published_form, syntax, source_lines, additions, functions, types, kv_caches, bytes_of_text, deep_and_long, many_errors,
+GROUPS = (truncated, wrong_types, fields, ids, cycles, ends, versions, metadata, structure, published_form, syntax, source_lines, additions, implied, functions, types, kv_caches, bytes_of_text, deep_and_long, many_errors,
           several_errors, writing)
 
 

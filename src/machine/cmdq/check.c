@@ -119,6 +119,18 @@ tv_status cmdq_dataflow(const void *state, tv_severity severity, const tv_diag_s
     return complete ? tv_findings_finish(&findings) : tv_fail_memory(sink);
 }
 
+tv_status cmdq_implied(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, uint64_t *count)
+{
+    cmdq_params params;
+    cmdq_plan plan;
+    uint64_t errors = 0;
+    cmdq_params_init(&params, config);
+    TV_TRY(cmdq_plan_init(program, &params, sink, &errors, &plan));
+    tv_status status = cmdq_count_implied(program, &params, &plan, sink, count) ? TV_OK : tv_fail_memory(sink);
+    cmdq_plan_fini(&plan);
+    return status;
+}
+
 tv_status cmdq_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
                      tv_check_counts *counts)
 {

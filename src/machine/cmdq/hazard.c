@@ -33,6 +33,8 @@ typedef struct finder {
     struct tree *tree;                     /* NULL until there is a large window */
     uint32_t tree_count[CMDQ_ENGINES_MAX]; /* of each queue: entries inserted into the tree */
     uint64_t found, compared;
+    uint64_t dependencies, implied; /* dependencies of entries on engines; those that order nothing */
+    uint32_t first_implied[2];      /* an entry, and the one that it need not name */
     bool no_memory;
     uint32_t cached_entry[OP_CACHE_SIZE]; /* plus 1 */
     cmdq_op cached[OP_CACHE_SIZE];        /* resolved entries: those of a window are needed again soon */
@@ -50,6 +52,34 @@ static void merge_clock(finder *f, uint32_t *clock, uint32_t before)
     unsigned q = f->plan->engine[before];
     if (q != CMDQ_NO_ENGINE && clock[q] < f->position[before])
         clock[q] = f->position[before];
+}
+
+/* Whether `before` is ordered before `entry`, by what the clock of that has. */
+static bool is_ordered(const finder *f, uint32_t before, uint32_t entry)
+{
+    unsigned q = f->plan->engine[before];
+    return q != CMDQ_NO_ENGINE && entry_clock(f, entry)[q] >= f->position[before];
+}
+
+/* Counts the dependencies of an entry that the entry before it on its engine, or its other dependencies, imply. END
+ * waits for all entries anyway. Call it before the entry is added to its queue. */
+static void count_implied(finder *f, uint32_t entry)
+{
+    cmdq_ids ids = cmdq_entry_list(f->queue, &f->queue->entries.data[entry], CMDQ_DEPS_BEFORE);
+    unsigned q = f->plan->engine[entry];
+    if (q == CMDQ_NO_ENGINE)
+        return;
+    uint32_t last = f->length[q] ? f->issued[q][f->length[q] - 1] : entry;
+    f->dependencies += ids.count;
+    for (uint32_t i = 0; i < ids.count; i++) {
+        bool implied = f->length[q] && (last == ids.at[i] || is_ordered(f, ids.at[i], last));
+        for (uint32_t k = 0; k < ids.count && !implied; k++)
+            implied = k != i && (is_ordered(f, ids.at[i], ids.at[k]) || (k < i && ids.at[k] == ids.at[i]));
+        if (implied && !f->implied++) {
+            f->first_implied[0] = entry;
+            f->first_implied[1] = ids.at[i];
+        }
+    }
 }
 
 /* Completes the clock of an entry and adds it to its queue. deps_after of earlier entries are in its clock already. */
@@ -377,6 +407,15 @@ static bool finder_init(finder *f)
     return all;
 }
 
+static void finder_fini(finder *f)
+{
+    free(f->clocks);
+    free(f->position);
+    for (unsigned q = 0; q < f->queues; q++)
+        free(f->issued[q]);
+    tree_free(f->tree);
+}
+
 uint64_t cmdq_find_hazards(const tv_program *program, const cmdq_params *params, const cmdq_plan *plan,
                            uint32_t window_max, tv_severity severity, tv_findings *findings)
 {
@@ -400,10 +439,27 @@ uint64_t cmdq_find_hazards(const tv_program *program, const cmdq_params *params,
     if (is_limit_reached(&f) && !f.no_memory)
         tv_report(findings->sink, TV_NOTE, &cmdq_codes[CMDQ_CODE_HAZARD], &TV_NO_SOURCE_LOC, NULL,
                   "the search for hazards ended here: there may be more");
-    free(f.clocks);
-    free(f.position);
-    for (unsigned q = 0; q < f.queues; q++)
-        free(f.issued[q]);
-    tree_free(f.tree);
+    finder_fini(&f);
     return f.no_memory ? UINT64_MAX : f.found;
+}
+
+bool cmdq_count_implied(const tv_program *program, const cmdq_params *params, const cmdq_plan *plan,
+                        const tv_diag_sink *sink, uint64_t *count)
+{
+    finder f = {
+        .program = program, .queue = cmdq_queue_of(program), .params = params, .plan = plan, .queues = params->engines};
+    f.no_memory = !finder_init(&f);
+    for (uint32_t i = 0; i < plan->count && !f.no_memory; i++) {
+        count_implied(&f, cmdq_plan_entry(plan, i));
+        compute_clock(&f, cmdq_plan_entry(plan, i));
+    }
+    if (f.implied)
+        tv_report(sink, TV_NOTE, &cmdq_codes[CMDQ_CODE_IMPLIED], &TV_NO_SOURCE_LOC,
+                  "they can be omitted: an engine executes its entries in order",
+                  "%" PRIu64 " of %" PRIu64 " dependencies are implied by others, first that of entry %" PRIu32
+                  " on entry %" PRIu32,
+                  f.implied, f.dependencies, f.first_implied[0], f.first_implied[1]);
+    *count = f.implied;
+    finder_fini(&f);
+    return !f.no_memory;
 }

@@ -14,6 +14,10 @@ enum { CMDQ_HAZARDS_MAX = 100000, CMDQ_COMPARED_MAX = 20000000, CMDQ_WINDOW_MAX 
 uint64_t cmdq_find_hazards(const tv_program *program, const cmdq_params *params, const cmdq_plan *plan,
                            uint32_t window_max, tv_severity severity, tv_findings *findings);
 
+/* Reports, as a note, how many dependencies others imply. Returns false when out of memory. */
+bool cmdq_count_implied(const tv_program *program, const cmdq_params *params, const cmdq_plan *plan,
+                        const tv_diag_sink *sink, uint64_t *count);
+
 /* dataflow.c: reports reads that do not meet the writes before them. Returns false when out of memory. */
 bool cmdq_check_dataflow(const tv_program *program, const cmdq_params *params, const cmdq_plan *plan,
                          tv_severity severity, tv_findings *findings);

@@ -252,6 +252,7 @@ bool cmdq_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out);
 /* check.c */
 tv_status cmdq_hazards(const void *state, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);
 tv_status cmdq_dataflow(const void *state, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);
+tv_status cmdq_implied(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, uint64_t *count);
 tv_status cmdq_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
                      tv_check_counts *counts);
 

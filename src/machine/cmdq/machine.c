@@ -368,4 +368,5 @@ const tv_target tv_target_cmdq = {
     .hazards = cmdq_hazards,
     .dataflow = cmdq_dataflow,
     .check = cmdq_check,
+    .implied = cmdq_implied,
 };
