@@ -56,7 +56,13 @@ def main():
             share = 100 * BOUNDS[name] / target["cycles"]
             checks.check(f"{name}: cycles", share >= percent, f"{target['cycles']} are {share:.1f} % of the bound, not {percent}")
             checks.check(f"{name}: host operations", target["host_ops"] == [], target["host_ops"])
-        target = infer(trivet, save("mobilenetv2", folder, False), "--verify")
+        path = save("mobilenetv2", folder, False)
+        compiled = os.path.join(folder, "compiled")
+        subprocess.run([trivet, "compile", path, "-t", "cmdq", "-o", compiled, "-q"], check=True)
+        done = subprocess.run([trivet, "check", "--strict", os.path.join(compiled, "network.json")], capture_output=True, text=True, check=False)
+        checks.check("mobilenetv2: no hazards, no needless dependencies", "TV-Q050" not in done.stdout + done.stderr and ", 0 errors" in done.stdout,
+                     done.stdout[-300:] + done.stderr[-300:])
+        target = infer(trivet, path, "--verify")
         similarities = [layer["cosine"] for layer in target["layers"] if layer.get("cosine") is not None]
         checks.check("mobilenetv2: layers are compared", len(similarities) > 50, len(similarities))
         checks.check("mobilenetv2: the result is that of the host", similarities and similarities[-1] > 0.99, similarities[-1:])

@@ -203,7 +203,8 @@ uint32_t cmdq_lower_finish_entry(cmdq_lowering *l)
     }
     if (l->has_tile)
         l->deps.failed |= !TV_VEC_PUSH(&buffer_at(l, l->tile_buffer)->writers, ((cmdq_lower_write){id, l->tile}));
-    tv_queue_builder_end_entry(l->builder, l->block_name, l->deps.data, (uint32_t)l->deps.count);
+    uint32_t count = cmdq_lower_order_end(&l->order, l->deps.data, (uint32_t)l->deps.count);
+    tv_queue_builder_end_entry(l->builder, l->block_name, l->deps.data, count);
     l->deps.count = 0;
     l->read_count = l->write_count = 0;
     l->has_tile = false;
@@ -215,6 +216,10 @@ uint32_t cmdq_lower_finish_entry(cmdq_lowering *l)
 void cmdq_lower_set_integer(cmdq_lowering *l, cmdq_field field, uint64_t value)
 {
     tv_queue_builder_integer(l->builder, field, value);
+    if (field == CMDQ_F_te_id)
+        cmdq_lower_order_tensor(&l->order, value);
+    else if (field == CMDQ_F_ve_id)
+        cmdq_lower_order_vector(&l->order, value);
 }
 
 void cmdq_lower_set_scale(cmdq_lowering *l, cmdq_field field, float value)
@@ -244,6 +249,7 @@ void cmdq_lower_begin_transfer(cmdq_lowering *l, cmdq_opcode opcode, const char 
                                uint64_t rows, uint64_t elements, uint64_t stride)
 {
     tv_queue_builder_opcode(l->builder, opcode);
+    cmdq_lower_order_transfer(&l->order);
     tv_queue_builder_text(l->builder, CMDQ_F_tensor_role, role);
     cmdq_lower_set_integer(l, CMDQ_F_qbits, qbits);
     cmdq_lower_set_integer(l, CMDQ_F_dram_addr, addr);

@@ -29,6 +29,7 @@ static void destroy(void *state)
     tv_queue_builder_free(net->l.builder);
     TV_VEC_FINI(&net->l.deps);
     TV_VEC_FINI(&net->l.occupied);
+    cmdq_lower_order_fini(&net->l.order);
     TV_VEC_FINI(&net->live);
     TV_VEC_FINI(&net->ahead);
     free(net->needs);
@@ -178,6 +179,8 @@ static tv_status build_queue(cmdq_network *net, tv_sv metadata)
     reset_plan(net);
     tv_queue_builder_free(net->l.builder);
     net->l.builder = NULL;
+    if (!cmdq_lower_order_begin(&net->l.order, net->engines[0], net->engines[1], net->engines[2]))
+        return TV_ERR_MEMORY;
     TV_TRY(tv_queue_builder_new("network.json", metadata, NULL, net->sink, &net->l.builder));
     emit_nodes(net);
     if (net->status != TV_OK)

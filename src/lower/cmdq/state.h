@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Internals of the lowering to CMDQ. support.c finds what the machine can execute, formats.c chooses how every value is
  * stored, buffers.c allocates SPM, plan.c combines them; upload.c writes the constants to DRAM; entries.c appends queue
- * entries with their dependencies; nodes.c, pointwise.c, products.c, experts.c, attention.c, attention_blocks.c and
- * kv_cache.c lower the operators; host.c computes the nodes that the machine cannot; lower.c runs the queues. layout.h
- * and emit.h declare their functions. */
+ * entries with their dependencies, order.c drops those that others imply; nodes.c, pointwise.c, products.c, experts.c,
+ * attention.c, attention_blocks.c and kv_cache.c lower the operators; host.c computes the nodes that the machine
+ * cannot; lower.c runs the queues. layout.h and emit.h declare their functions. */
 #ifndef TV_LOWER_CMDQ_STATE_H
 #define TV_LOWER_CMDQ_STATE_H
 
 #include "base/vec.h"
 #include "graph/backend.h"
 #include "graph/passes.h"
+#include "lower/cmdq/order.h"
 #include "queue/builder.h"
 #include "sim/pool.h"
 
@@ -145,6 +146,7 @@ struct cmdq_lowering {
     size_t weights_at;         /* offset in it of the reference to the weights */
     TV_VEC(uint32_t) deps;     /* of the current entry */
     TV_VEC(uint32_t) occupied; /* buffers whose memory no other buffer covers */
+    cmdq_lower_order order;    /* of the entries so far */
     uint32_t slot, next_te, next_ve;
     uint32_t *kv_writer; /* [caches]: the last KV_STORE */
     uint32_t rows, position, first_logits_row;
