@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The network of the digits: its accuracy on each machine is within half a point of binary32, whose answers NumPy computes here from the weights in the file.
+"""The trainer of the digits: its gradients, and a short training. Its network: the accuracy on each machine is within half a point of binary32, whose answers NumPy computes here from the weights in the file.
 
     digits.py CLASSIFY TRIVET
 """
@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 import numpy
 import onnx
@@ -33,8 +34,41 @@ def right_of_numpy(images, labels):
     return convnet.count_right(weights, images.astype(numpy.float64), labels)
 
 
+def check_gradients(checks):
+    """The gradients of the trainer against quotients of differences."""
+    images, digits = convnet.read_images(os.path.join(ROOT, "data", "digits.csv"))
+    p = {name: w.astype(numpy.float64) for name, w in convnet.initial_weights(numpy.random.default_rng(1)).items()}
+    images, digits, step = images[:8].astype(numpy.float64), digits[:8], 1e-6
+    grads = convnet.gradients(p, images, digits)[1]
+    for name, w in p.items():
+        at, losses = numpy.unravel_index(numpy.abs(grads[name]).argmax(), w.shape), []
+        if name == "conv1.bias":
+            w += 1e-3  # of a pixel whose neighbourhood is empty Relu has no derivative where the bias is 0
+            grads = convnet.gradients(p, images, digits)[1]
+        for sign in (1, -1):
+            w[at] += sign * step
+            losses.append(convnet.gradients(p, images, digits)[0])
+            w[at] -= sign * step
+        quotient = (losses[0] - losses[1]) / (2 * step)
+        checks.check(f"gradient of {name}", abs(quotient - grads[name][at]) <= 1e-4 * abs(quotient), f"{grads[name][at]} instead of {quotient}")
+
+
+def check_training(classify, checks):
+    """The trainer writes a network and a test set that the host classifies as the trainer does."""
+    with tempfile.TemporaryDirectory() as folder:
+        tool = [sys.executable, os.path.join(ROOT, "tools", "digits", "convnet.py"), os.path.join(ROOT, "data", "digits.csv"), folder, "--epochs", "2"]
+        said = subprocess.run(tool, capture_output=True, text=True, check=False)
+        right = re.search(r"test images (\d+) of 600", said.stdout)
+        files = [os.path.join(folder, name) for name in ("digits.onnx", "digits/test.npy", "digits/labels.npy", "digits/calibration")]
+        done = subprocess.run([classify, *files, "none"], capture_output=True, text=True, check=False)
+        found = ROW.search(done.stdout)
+        checks.check("two epochs of training", right and found and found[1] == "host" and abs(int(found[2]) - int(right[1])) <= 1, said.stdout + done.stdout)
+
+
 def main():
     classify, trivet, checks = sys.argv[1], sys.argv[2], cmdq.Checks()
+    check_gradients(checks)
+    check_training(classify, checks)
     images, labels = numpy.load(os.path.join(FOLDER, "test.npy")), numpy.load(os.path.join(FOLDER, "labels.npy"))
     rows = numpy.loadtxt(os.path.join(ROOT, "data", "digits.csv"), delimiter=",", dtype=numpy.int64)[convnet.TRAIN:]
     checks.check("test set", len(labels) >= 500 and numpy.array_equal(images.reshape(-1, 64), rows[:, :64]) and numpy.array_equal(labels, rows[:, 64]))
