@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The trainer of the digits: its gradients, and a short training. Its network: the accuracy on each machine is within half a point of binary32, whose answers NumPy computes here from the weights in the file.
+"""The trainer of the digits: its gradients, and a short training. Its network: the accuracy on each machine is within half a point of binary32,
+whose answers NumPy computes here from the weights in the file.
 
     digits.py CLASSIFY TRIVET
 """
