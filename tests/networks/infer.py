@@ -242,6 +242,10 @@ def a_file_for_calibration_has_several_samples(t):
     t.reject("numbers of samples differ", "the input 'b', with 4 samples, needs float32[8 x 3]", *options)
     numpy.save(t.path("pair/a.npy"), numpy.ones((7, 3), numpy.float32))
     t.reject("no multiple", "the input 'a' needs float32[2 x 3]", *options)
+    save(t.path("scaled.onnx"), [helper.make_node("Mul", ["a", "b"], ["y"])],
+         [("a", TensorProto.FLOAT, [2, 3]), ("b", TensorProto.FLOAT, [])], [("y", TensorProto.FLOAT, [2, 3])])
+    numpy.save(t.path("pair/a.npy"), numpy.ones((8, 3), numpy.float32))
+    t.reject("an input without axes", "the file of the input 'b' cannot have 4 samples", "infer", t.path("scaled.onnx"), *options[2:])
 
 
 def programs_of_pccx_repeat_the_session(t):
