@@ -10,7 +10,7 @@ typedef struct tv_host_op {
     const char *name;
     uint64_t count;    /* number of times */
     uint64_t elements; /* BF16 values processed in total, two bytes each */
-    bool by_order;     /* done when the programs run in order: programs that are written need no host for it */
+    bool written;      /* programs that are written need no host for it but their order and steps (network.h) */
 } tv_host_op;
 
 #endif

@@ -59,6 +59,29 @@ typedef struct tv_network_port {
     tv_network_term terms[TV_NETWORK_TERMS_MAX];
 } tv_network_port;
 
+static inline uint64_t tv_network_port_address(const tv_network_port *port, uint32_t rank, const int64_t *dims,
+                                               uint64_t element)
+{
+    uint64_t address = port->address, index[TV_GRAPH_RANK_MAX] = {0};
+    for (uint32_t d = rank; d-- > 0; element /= (uint64_t)dims[d])
+        index[d] = element % (uint64_t)dims[d];
+    for (uint32_t k = 0; k < port->term_count; k++)
+        address += index[port->terms[k].axis] / port->terms[k].divisor % port->terms[k].extent * port->terms[k].stride;
+    return address;
+}
+
+/* Work of the host between programs that are written: a function of a tensor in the machine's memory. */
+enum { TV_NETWORK_STEP_NUMBERS = 3 };
+typedef struct tv_network_step {
+    uint32_t program; /* done after it is loaded, before it runs */
+    const char *kind; /* a name that the backend knows */
+    uint32_t rank;
+    int64_t dims[TV_GRAPH_RANK_MAX];
+    tv_network_port source;
+    uint64_t address; /* of the result, in the same space */
+    uint64_t numbers[TV_NETWORK_STEP_NUMBERS];
+} tv_network_step;
+
 typedef struct tv_network_backend {
     const char *name; /* "host", or the name of the target */
 
@@ -86,6 +109,11 @@ typedef struct tv_network_backend {
      * graph->outputs; false: the machine does not have the value. */
     unsigned (*programs)(const void *state, const tv_network_program **list);
     bool (*port)(const void *state, uint32_t value, tv_network_port *out);
+
+    /* The steps between the programs, in their order; and executes one, which may come from a file: TV_ERR_INPUT. NULL:
+     * the backend has none. */
+    unsigned (*steps)(const void *state, const tv_network_step **list);
+    tv_status (*run_step)(tv_machine *machine, const tv_network_step *step, const tv_diag_sink *sink);
 } tv_network_backend;
 
 extern const tv_network_backend tv_network_host; /* binary32 on the host */

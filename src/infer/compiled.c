@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "graph/codes.h"
 #include "infer/manifest.h"
 #include "num/float.h"
 #include "trivet/file.h"
@@ -15,6 +16,7 @@ typedef struct compiled {
     const tv_manifest *m;
     const tv_graph *graph;
     tv_machine *machine;
+    tv_infer_step *run_step;
     tv_program **programs; /* [m->program_count] */
     tv_tensor *outputs;    /* [m->output_count] */
     tv_layer *layers;      /* [m->layer_count] */
@@ -41,14 +43,7 @@ static void destroy(void *state)
 
 static uint64_t element_address(const tv_network_port *p, const tv_tensor *t, uint64_t i)
 {
-    uint64_t address = p->address, index[TV_TENSOR_RANK_MAX];
-    for (uint32_t d = t->rank; d-- > 0; i /= (uint64_t)t->dims[d])
-        index[d] = i % (uint64_t)t->dims[d];
-    for (uint32_t k = 0; k < p->term_count; k++) {
-        const tv_network_term *term = &p->terms[k];
-        address += index[term->axis] / term->divisor % term->extent * term->stride;
-    }
-    return address;
+    return tv_network_port_address(p, t->rank, t->dims, i);
 }
 
 static double saturate(double x, double min, double max) { return isnan(x) ? 0 : fmin(fmax(nearbyint(x), min), max); }
@@ -147,6 +142,7 @@ tv_status tv_compiled_create(const tv_manifest *manifest, const tv_graph *graph,
         return tv_fail_memory(sink);
     c->m = manifest;
     c->graph = graph;
+    c->run_step = services->run_step;
     c->progress = options->progress;
     tv_status status = allocate(c, sink);
     if (status == TV_OK)
@@ -166,6 +162,18 @@ tv_status tv_compiled_create(const tv_manifest *manifest, const tv_graph *graph,
     return TV_OK;
 }
 
+/* Executes the steps of the host before a program. */
+static tv_status run_steps(const compiled *c, uint32_t program, const tv_diag_sink *sink)
+{
+    tv_status status = TV_OK;
+    for (uint32_t i = 0; i < c->m->step_count && status == TV_OK; i++)
+        if (c->m->steps[i].program == program)
+            status = c->run_step ? c->run_step(c->machine, &c->m->steps[i], sink)
+                                 : tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(MANIFEST), "compile the network again",
+                                           "%s has no steps of the host", c->m->target);
+    return status;
+}
+
 /* The first program loads the weights; the inputs follow, because it may clear the memory that they are in. */
 static tv_status run(void *state, const tv_tensor *const *inputs, const tv_diag_sink *sink)
 {
@@ -176,6 +184,8 @@ static tv_status run(void *state, const tv_tensor *const *inputs, const tv_diag_
         status = tv_machine_load(c->machine, c->programs[i], sink);
         for (uint32_t k = 0; i == 0 && k < c->m->input_count && status == TV_OK; k++)
             status = write_input(c, &c->m->inputs[k], inputs[k], sink);
+        if (status == TV_OK)
+            status = run_steps(c, i, sink);
         if (status == TV_OK)
             status = tv_backend_run(c->machine, NULL, sink);
     }

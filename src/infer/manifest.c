@@ -208,6 +208,41 @@ static tv_status read_programs(const reader *r, const tv_json_value *root)
     return list->count ? TV_OK : fail(r, list, "there are no programs");
 }
 
+/* Optional. */
+static tv_status read_steps(const reader *r, const tv_json_value *root)
+{
+    const tv_json_value *list;
+    if (!tv_json_get(root, "steps"))
+        return TV_OK;
+    TV_TRY(read_list(r, root, "steps", &list));
+    if (!(r->m->steps = allocate(r, list->count, sizeof *r->m->steps)))
+        return tv_fail_memory(r->sink);
+    for (const tv_json_value *v = tv_json_first(list); v; v = v->next) {
+        tv_network_step *s = &r->m->steps[r->m->step_count++];
+        const tv_json_value *numbers = tv_json_get(v, "numbers");
+        uint64_t program;
+        tv_tensor type = {0};
+        *s = (tv_network_step){0};
+        TV_TRY(read_count(r, v, "program", r->m->program_count - 1, &program));
+        TV_TRY(read_text(r, v, "kind", &s->kind));
+        TV_TRY(read_shape(r, v, &type));
+        TV_TRY(read_port(r, v, type.rank, &s->source));
+        TV_TRY(read_count(r, v, "result", address_max, &s->address));
+        s->program = (uint32_t)program;
+        s->rank = type.rank;
+        memcpy(s->dims, type.dims, sizeof s->dims);
+        if (!tv_json_is(numbers, TV_JSON_ARRAY) || numbers->count != TV_NETWORK_STEP_NUMBERS)
+            return fail(r, numbers ? numbers : v, "'numbers' is not a list of %d numbers", TV_NETWORK_STEP_NUMBERS);
+        unsigned i = 0;
+        for (const tv_json_value *n = tv_json_first(numbers); n; n = n->next, i++) {
+            if (!tv_json_is(n, TV_JSON_INTEGER) || n->integer < 0 || (uint64_t)n->integer > address_max)
+                return fail(r, n, "a number of a step is not an integer from 0 to %" PRIu64, address_max);
+            s->numbers[i] = (uint64_t)n->integer;
+        }
+    }
+    return TV_OK;
+}
+
 static tv_status read_layers(const reader *r, const tv_json_value *root)
 {
     const tv_json_value *list;
@@ -262,6 +297,7 @@ static tv_status read_manifest(reader *r)
     TV_TRY(read_parameters(r, root));
     TV_TRY(read_layers(r, root));
     TV_TRY(read_programs(r, root));
+    TV_TRY(read_steps(r, root));
     TV_TRY(read_ports(r, root, "inputs", false));
     return read_ports(r, root, "outputs", true);
 }

@@ -11,11 +11,14 @@
 
 enum { TV_MANIFEST_VERSION = 1 };
 
+typedef tv_status tv_infer_step(tv_machine *machine, const tv_network_step *step, const tv_diag_sink *sink);
+
 /* What the composition root knows. */
 typedef struct tv_infer_services {
     tv_status (*open_program)(const char *path, const tv_program_options *options, const tv_diag_sink *sink,
                               tv_program **out);
     tv_status (*new_config)(const char *target, const tv_diag_sink *sink, tv_config **out);
+    tv_infer_step *run_step; /* of the backend of the target, or NULL */
 } tv_infer_services;
 
 typedef struct tv_manifest_parameter {
@@ -32,6 +35,8 @@ typedef struct tv_manifest {
     tv_network_port *inputs, *outputs; /* in the order of the graph's */
     tv_network_program *programs;
     tv_network_layer *layers;
+    tv_network_step *steps;
+    uint32_t step_count;
     uint32_t parameter_count, input_count, output_count, program_count, layer_count;
 } tv_manifest;
 

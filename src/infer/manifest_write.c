@@ -7,18 +7,18 @@
 #include "infer/state.h"
 #include "trivet/file.h"
 
-static void write_port(tv_json_writer *w, const tv_graph *g, const char *name, uint32_t value,
-                       const tv_network_port *port)
+static void write_shape(tv_json_writer *w, tv_element element, uint32_t rank, const int64_t *dims)
 {
-    tv_tensor t = tv_graph_tensor_of(g, value);
-    tv_json_begin_object(w);
-    tv_json_string_member(w, "name", name);
-    tv_json_string_member(w, "type", tv_element_infos[t.element].name);
+    tv_json_string_member(w, "type", tv_element_infos[element].name);
     tv_json_key(w, "shape");
     tv_json_begin_array(w);
-    for (uint32_t d = 0; d < t.rank; d++)
-        tv_json_write_integer(w, t.dims[d]);
+    for (uint32_t d = 0; d < rank; d++)
+        tv_json_write_integer(w, dims[d]);
     tv_json_end_array(w);
+}
+
+static void write_storage(tv_json_writer *w, const tv_network_port *port)
+{
     tv_json_string_member(w, "space", port->space);
     tv_json_unsigned_member(w, "address", port->address);
     tv_json_string_member(w, "storage", tv_dtype_name(port->type));
@@ -34,7 +34,43 @@ static void write_port(tv_json_writer *w, const tv_graph *g, const char *name, u
         tv_json_end_object(w);
     }
     tv_json_end_array(w);
+}
+
+static void write_port(tv_json_writer *w, const tv_graph *g, const char *name, uint32_t value,
+                       const tv_network_port *port)
+{
+    tv_tensor t = tv_graph_tensor_of(g, value);
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "name", name);
+    write_shape(w, t.element, t.rank, t.dims);
+    write_storage(w, port);
     tv_json_end_object(w);
+}
+
+static void write_steps(const tv_network_session *s, tv_json_writer *w)
+{
+    const tv_network_step *list;
+    unsigned count = s->backend->steps ? s->backend->steps(s->state, &list) : 0;
+    if (!count)
+        return;
+    tv_json_key(w, "steps");
+    tv_json_begin_array(w);
+    for (unsigned i = 0; i < count; i++) {
+        const tv_network_step *step = &list[i];
+        tv_json_begin_object(w);
+        tv_json_unsigned_member(w, "program", step->program);
+        tv_json_string_member(w, "kind", step->kind);
+        write_shape(w, TV_ELEMENT_F32, step->rank, step->dims);
+        write_storage(w, &step->source);
+        tv_json_unsigned_member(w, "result", step->address);
+        tv_json_key(w, "numbers");
+        tv_json_begin_array(w);
+        for (unsigned k = 0; k < TV_NETWORK_STEP_NUMBERS; k++)
+            tv_json_write_unsigned(w, step->numbers[k]);
+        tv_json_end_array(w);
+        tv_json_end_object(w);
+    }
+    tv_json_end_array(w);
 }
 
 /* Finds where the machine has a value. */
@@ -133,6 +169,7 @@ static tv_status write_manifest(tv_network_session *s, FILE *out, const tv_diag_
     write_configuration(tv_machine_config(tv_network_session_machine(s)), &w);
     tv_status status = write_ports(s, &w, sink);
     write_programs(s, &w);
+    write_steps(s, &w);
     write_layers(s, &w);
     tv_json_end_object(&w);
     tv_json_newline(&w);
@@ -149,7 +186,7 @@ tv_status tv_network_session_save_manifest(tv_network_session *s, const tv_diag_
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "give a folder",
                        "the session writes no programs that a manifest could name");
     for (unsigned i = 0; i < op_count; i++)
-        if (ops[i].count && !ops[i].by_order)
+        if (ops[i].count && !ops[i].written)
             return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "run the model with `trivet infer` instead",
                            "the programs do not run without the host, which computes '%.80s'", ops[i].name);
     size_t length = strlen(s->emit) + sizeof "/" TV_MANIFEST_FILE;

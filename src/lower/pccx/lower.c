@@ -83,7 +83,7 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
         .scale_search = tv_scale_search(tv_cpu()),
         .host_ops = {{.name = "pack keys to INT4"},
                      {.name = "pack values to INT4"},
-                     {.name = "hand a vector to the weight stream", .by_order = true}},
+                     {.name = "hand a vector to the weight stream", .written = true}},
         .host_op_count = PCCX_LOWER_HOST_OPS,
         .allow_host_ops = options->allow_host_ops,
     };

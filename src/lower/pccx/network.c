@@ -29,6 +29,7 @@ static void destroy(void *state)
     free(w->layers);
     TV_VEC_FINI(&w->files);
     TV_VEC_FINI(&w->written);
+    TV_VEC_FINI(&w->steps);
     free(w->schedule);
     free(w);
 }
@@ -109,7 +110,7 @@ static tv_status create(const tv_graph *graph, const tv_network_options *options
                            .scale_search = tv_scale_search(tv_cpu()),
                            .host_ops = {{.name = "pack a matrix to INT4"},
                                         {.name = "arrange a matrix"},
-                                        {.name = "hand a vector to the weight stream", .by_order = true}},
+                                        {.name = "hand a vector to the weight stream", .written = true}},
                            .host_op_count = PCCX_LOWER_HOST_OPS};
     tv_status status = pccx_net_schedule_new(w) ? allocate(w, sink) : tv_fail_memory(sink);
     if (status == TV_OK)
@@ -285,4 +286,6 @@ const tv_network_backend tv_network_pccx = {.name = "pccx",
                                             .machine = machine,
                                             .host_ops = host_ops,
                                             .programs = pccx_net_programs,
-                                            .port = pccx_net_port};
+                                            .port = pccx_net_port,
+                                            .steps = pccx_net_steps,
+                                            .run_step = pccx_net_run_step};

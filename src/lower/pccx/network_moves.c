@@ -13,9 +13,8 @@ enum { EXACT_INDICES = 1 << 24, SELECTIONS_MAX = 1 << 18, PATTERNS_MAX = 1 << 14
 
 /* ---- Planning ---- */
 
-/* Numbers the elements of the inputs from 1 on, as binary32; computes the node. The caller releases the tensors. */
-static bool move_numbers(const pccx_network *w, const tv_graph_node *n, tv_tensor in[TV_GRAPH_INPUTS_MAX],
-                         tv_tensor *out)
+bool pccx_net_number_elements(const pccx_network *w, const tv_graph_node *n, tv_tensor in[TV_GRAPH_INPUTS_MAX],
+                              tv_tensor *out)
 {
     const tv_tensor *inputs[TV_GRAPH_INPUTS_MAX] = {NULL};
     uint64_t number = 0;
@@ -42,8 +41,7 @@ static bool move_numbers(const pccx_network *w, const tv_graph_node *n, tv_tenso
            tv_node_compute(w->graph, n, inputs, out, NULL) == TV_OK;
 }
 
-/* The inverse of pccx_net_index: word and lane of an element. */
-static uint32_t word_of(const pccx_network *w, uint32_t value, uint64_t index, uint32_t *lane)
+uint32_t pccx_net_word_of(const pccx_network *w, uint32_t value, uint64_t index, uint32_t *lane)
 {
     const pccx_net_value *v = &w->values[value];
     uint64_t row = index / v->columns, column = index % v->columns;
@@ -65,7 +63,7 @@ static uint32_t source_word(const pccx_network *w, const tv_graph_node *n, uint6
             continue;
         uint64_t count = tv_graph_elements(w->graph, n->inputs[k]);
         if (number <= count)
-            return first + word_of(w, n->inputs[k], number - 1, lane);
+            return first + pccx_net_word_of(w, n->inputs[k], number - 1, lane);
         number -= count;
         first += (uint32_t)pccx_net_words(&w->values[n->inputs[k]]);
     }
@@ -156,7 +154,7 @@ const char *pccx_net_plan_moves(pccx_network *w, uint32_t node)
     if (!is_move(w, n))
         return n->op == TV_OP_RESIZE ? "interpolation" : "moves of these elements";
     m->words = malloc((pccx_net_words(&w->values[n->output]) + 1) * sizeof *m->words);
-    bool ok = m->words && move_numbers(w, n, in, &out) && map_words(w, n, &out, m);
+    bool ok = m->words && pccx_net_number_elements(w, n, in, &out) && map_words(w, n, &out, m);
     for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
         tv_tensor_fini(&in[k]);
     tv_tensor_fini(&out);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operators of networks that pccx has, nodes that the host computes, and selections of rows of tables. */
+#include <stdlib.h>
+
 #include "lower/pccx/network_state.h"
 
 static tv_status compute_on_host(pccx_network *w, const tv_graph_node *n, const tv_diag_sink *sink)
@@ -32,24 +34,41 @@ tv_status pccx_net_host_node(pccx_network *w, uint32_t node, const tv_diag_sink 
     return w->values[n->output].on_machine ? pccx_net_from_host(w, n->output, sink) : TV_OK;
 }
 
-/* Rows of a table in host memory; the host knows the indices. */
+/* The host copies the rows of a table that the indices select, in host memory. */
+static tv_status copy_rows(pccx_network *w, const tv_graph_node *n, uint64_t table_addr, const tv_diag_sink *sink)
+{
+    const pccx_net_value *table = pccx_net_value_at(w, n->inputs[0]), *v = pccx_net_value_at(w, n->output);
+    const tv_tensor *indices = pccx_net_tensor(w, n->inputs[1]);
+    uint64_t bytes = (uint64_t)v->words * PCCX_LOWER_WORD_BYTES;
+    uint8_t *rows = malloc(v->rows * bytes + 1);
+    tv_status status = rows ? TV_OK : tv_fail_memory(sink);
+    for (uint32_t r = 0; r < v->rows && status == TV_OK; r++) {
+        int64_t i = tv_tensor_integer(indices, r);
+        i = i < 0 ? i + table->rows : i;
+        i = i < 0 || i >= (int64_t)table->rows ? 0 : i;
+        status = tv_machine_read(w->l.machine, "host", table_addr + (uint64_t)i * bytes, rows + r * bytes, bytes, sink);
+    }
+    if (status == TV_OK)
+        pccx_lower_add_data(&w->l, v->home, rows, v->rows * bytes);
+    free(rows);
+    return status;
+}
+
+/* Rows of a table: the next program begins with them. */
 static tv_status gather(pccx_network *w, uint32_t node, const tv_diag_sink *sink)
 {
     const tv_graph_node *n = pccx_net_graph_node(w, node);
-    const pccx_net_value *table = pccx_net_value_at(w, n->inputs[0]), *v = pccx_net_value_at(w, n->output);
+    pccx_net_value *v = pccx_net_value_at(w, n->output);
+    uint64_t table = w->nodes[node].operands[0];
     if (!pccx_net_is_constant(w, n->inputs[1]))
         TV_TRY(pccx_net_to_host(w, n->inputs[1], sink));
-    const tv_tensor *indices = pccx_net_tensor(w, n->inputs[1]);
+    if (!w->l.timing)
+        TV_TRY(copy_rows(w, n, table, sink));
+    TV_TRY(pccx_net_note_selection(w, node, table, sink));
     pccx_net_begin_tile(w, node, 0, 1);
-    uint32_t out = pccx_net_locate(w, n->output, 0, v->rows);
-    for (uint32_t r = 0; r < v->rows; r++) {
-        int64_t i = indices && indices->data ? tv_tensor_integer(indices, r) : 0;
-        i = i < 0 ? i + table->rows : i;
-        i = i < 0 || i >= (int64_t)table->rows ? 0 : i;
-        pccx_net_load(w, out + r * v->words,
-                      w->nodes[node].operands[0] + (uint64_t)i * table->words * PCCX_LOWER_WORD_BYTES, v->words);
-    }
-    pccx_net_put(w, n->output, 0, v->rows, out);
+    v->stored = true;
+    if (v->l2 != PCCX_LOWER_NO_BUFFER)
+        pccx_net_load(w, v->l2, v->home, pccx_net_words(v));
     return TV_OK;
 }
 

@@ -26,11 +26,15 @@ bool pccx_net_port(const void *state, uint32_t value, tv_network_port *out)
     const pccx_network *w = state;
     const pccx_net_value *v = pccx_net_value_at(w, value);
     const tv_graph_shape *s = &tv_graph_value_at(w->graph, value)->shape;
-    if (!v->on_machine || pccx_net_is_constant(w, value))
+    if (pccx_net_is_constant(w, value) || !v->home)
         return false;
-    *out = (tv_network_port){.space = "host", .address = v->home, .type = TV_BF16, .scale = 1, .term_count = s->rank};
-    uint32_t columns = v->spatial ? 1 : s->rank - 1;
-    uint64_t stride = (uint64_t)v->words * PCCX_LOWER_WORD_BYTES;
+    *out = (tv_network_port){.space = "host",
+                             .address = v->home,
+                             .type = v->on_machine ? TV_BF16 : TV_S32,
+                             .scale = 1 / (double)pccx_net_factor(v),
+                             .term_count = s->rank};
+    uint32_t columns = !v->on_machine ? UINT32_MAX : v->spatial ? 1 : s->rank - 1;
+    uint64_t stride = v->on_machine ? (uint64_t)v->words * PCCX_LOWER_WORD_BYTES : sizeof(int32_t);
     for (uint32_t axis = s->rank; axis-- > 0;) {
         uint64_t extent = tv_max_u64(1, (uint64_t)s->dims[axis]);
         out->terms[axis] = (tv_network_term){axis, 1, extent, axis == columns ? 2 : stride};

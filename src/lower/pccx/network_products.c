@@ -179,29 +179,21 @@ tv_status pccx_net_linear(pccx_network *w, uint32_t node, const tv_diag_sink *si
 /* ---- Products of two computed values ---- */
 
 /* The host packs the second operand of each product of the batch, like weights. */
-static tv_status pack_operand(pccx_network *w, const tv_graph_node *n, uint32_t k, uint32_t columns, uint32_t count,
-                              const pccx_lower_matrix *to, const tv_diag_sink *sink)
+static tv_status pack_operand(pccx_network *w, const tv_graph_node *n, uint32_t count, const pccx_lower_matrix *to,
+                              const tv_diag_sink *sink)
 {
-    const tv_tensor *b = pccx_net_tensor(w, n->inputs[1]);
     const tv_weight_report report = w->l.weights; /* not of activations */
-    float *values = malloc((size_t)count * k * columns * sizeof *values + 1);
     uint8_t *image = w->l.emit ? malloc(count * to->bytes) : NULL;
-    tv_status status = values && (image || !w->l.emit) ? TV_OK : tv_fail_memory(sink);
-    for (uint64_t i = 0, size = (uint64_t)k * columns; i < count * size && status == TV_OK; i++) {
-        uint64_t at = i % size;
-        values[i / size * size + at % columns * k + at / columns] = (float)tv_tensor_real(b, i);
-    }
-    tv_matrix from = {.name = "operand", .values = values, .rows = columns, .columns = k, .count = count};
+    tv_status status = image || !w->l.emit ? TV_OK : tv_fail_memory(sink);
     w->l.weights = (tv_weight_report){0};
     if (status == TV_OK)
-        status = pccx_lower_pack(&w->l, &from, 1, to, sink);
+        status = pccx_net_pack_tensor(&w->l, pccx_net_tensor(w, n->inputs[1]), to, sink);
     w->l.weights = report;
     if (status == TV_OK && image)
         status = tv_machine_read(w->l.machine, "host", to->addr, image, count * to->bytes, sink);
     if (status == TV_OK && image)
         pccx_lower_add_data(&w->l, to->addr, image, count * to->bytes);
     free(image);
-    free(values);
     return status;
 }
 
@@ -219,7 +211,8 @@ tv_status pccx_net_matmul(pccx_network *w, uint32_t node, const tv_diag_sink *si
     TV_TRY(pccx_net_run(w, sink)); /* the packed operand is written before the next program */
     pccx_net_count_host(w, "pack a matrix to INT4", (uint64_t)count * k * columns);
     if (!w->l.timing)
-        TV_TRY(pack_operand(w, n, k, columns, count, &own->matrix, sink));
+        TV_TRY(pack_operand(w, n, count, &own->matrix, sink));
+    TV_TRY(pccx_net_note_pack(w, node, sink));
     for (uint32_t i = 0; i < count; i++) {
         pccx_net_begin_tile(w, node, i, count);
         uint32_t in = pccx_net_fetch(w, n->inputs[0], i * m, m), to = pccx_net_locate(w, n->output, i * m, m);

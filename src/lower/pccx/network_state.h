@@ -138,6 +138,8 @@ typedef struct pccx_network {
     tv_stats before;                    /* of the machine, at the end of the previous layer */
     uint64_t tiles;                     /* of the current node */
     TV_VEC(pccx_net_file) files;        /* written in the first run */
+    TV_VEC(tv_network_step) steps;      /* between them */
+    bool lacks_steps;                   /* work of the host is no step */
     TV_VEC(tv_network_program) written; /* the same, as pccx_net_programs returns them */
 } pccx_network;
 
@@ -240,6 +242,21 @@ tv_status pccx_net_list_program(pccx_network *w, const tv_diag_sink *sink);
 unsigned pccx_net_programs(const void *state, const tv_network_program **list);
 bool pccx_net_port(const void *state, uint32_t value, tv_network_port *out);
 
+/* ---- network_steps.c ---- */
+
+/* Notes a step of the host before the program under construction: the matrix of a product of two values is packed; or
+ * rows of a table, at `table`, are selected by an input. */
+tv_status pccx_net_note_pack(pccx_network *w, uint32_t node, const tv_diag_sink *sink);
+tv_status pccx_net_note_selection(pccx_network *w, uint32_t node, uint64_t table, const tv_diag_sink *sink);
+
+/* tv_network_backend's `steps` and `run_step`. */
+unsigned pccx_net_steps(const void *state, const tv_network_step **list);
+tv_status pccx_net_run_step(tv_machine *machine, const tv_network_step *step, const tv_diag_sink *sink);
+
+/* Packs the transposed matrices b[...][k][columns] for products. */
+tv_status pccx_net_pack_tensor(pccx_lowering *l, const tv_tensor *b, const pccx_lower_matrix *to,
+                               const tv_diag_sink *sink);
+
 /* ---- network_emit.c ---- */
 
 /* out[m][n1 - n0] (+)= in[m][k] * matrix^T, for rows [n0, n1) of matrix `which` of a stack and its columns
@@ -276,6 +293,14 @@ void pccx_net_choose_form(pccx_network *w, uint32_t node);
 uint32_t pccx_net_tap_between(const pccx_net_node *own, bool transposed, uint32_t t, uint32_t in, uint32_t out);
 
 /* ---- network_moves.c ---- */
+
+/* Computes a node on numbers: the elements of the inputs are counted from 1 on, over all of them. The caller releases
+ * the tensors. False: too many, out of memory, or it is not possible. */
+bool pccx_net_number_elements(const pccx_network *w, const tv_graph_node *n, tv_tensor in[TV_GRAPH_INPUTS_MAX],
+                              tv_tensor *out);
+
+/* The inverse of pccx_net_index: word and lane of an element. */
+uint32_t pccx_net_word_of(const pccx_network *w, uint32_t value, uint64_t index, uint32_t *lane);
 
 /* Plans the moves of a node; returns what the machine lacks for it, or NULL. */
 const char *pccx_net_plan_moves(pccx_network *w, uint32_t node);

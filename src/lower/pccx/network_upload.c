@@ -393,9 +393,13 @@ static tv_status upload_all(pccx_network *w, const tv_llm_progress *progress, co
     TV_TRY(upload_units(w, sink));
     w->l.map.model_end = w->l.map.end;
     w->scalars_home = pccx_lower_reserve(&w->l, PCCX_NET_SCALARS_MAX * PCCX_LOWER_WORD_BYTES);
-    for (uint32_t i = 0; i < w->graph->values.count; i++)
+    for (uint32_t i = 0; i < w->graph->values.count; i++) {
+        const tv_graph_value *v = tv_graph_value_at(w->graph, i);
         if (w->values[i].on_machine)
             w->values[i].home = pccx_lower_reserve(&w->l, pccx_net_words(&w->values[i]) * PCCX_LOWER_WORD_BYTES);
+        else if (v->source == TV_VALUE_INPUT && !tv_is_real_element(v->element)) /* of steps of written programs */
+            w->values[i].home = pccx_lower_reserve(&w->l, tv_graph_elements(w->graph, i) * sizeof(int32_t));
+    }
     return TV_OK;
 }
 
