@@ -4,6 +4,7 @@
 
 #include "graph/network.h"
 #include "graph/passes.h"
+#include "graph/resize.h"
 #include "trivet/config.h"
 #include "unit.h"
 
@@ -45,9 +46,49 @@ static uint32_t linear(maker *m, uint32_t x, int64_t rows, int64_t columns, tv_a
                         &(tv_graph_attrs){.activation = activation, .alpha = 0, .beta = 0.5F});
 }
 
+/* {kernel, stride, pad, dilation} of both axes */
+typedef struct window {
+    int64_t kernel, stride, pad, dilation;
+} window;
+
+static tv_graph_lists lists_of(window g)
+{
+    return (tv_graph_lists){.kernel = {g.kernel, g.kernel},
+                            .stride = {g.stride, g.stride},
+                            .dilation = {g.dilation, g.dilation},
+                            .pad_begin = {g.pad, g.pad},
+                            .pad_end = {g.pad, g.pad}};
+}
+
+static uint32_t conv(maker *m, uint32_t x, int64_t out, int64_t in, uint32_t groups, window g, uint32_t residual,
+                     tv_activation activation)
+{
+    tv_graph_lists lists = lists_of(g);
+    int64_t per_group = in / groups;
+    float scale = 1.7F / sqrtf((float)(per_group * g.kernel * g.kernel));
+    uint32_t w = constant(m, 4, (int64_t[]){out, per_group, g.kernel, g.kernel}, scale, 0);
+    uint32_t bias = constant(m, 1, &out, 0.2F, 0);
+    return tv_graph_add(
+        &m->b, TV_OP_CONV, "v", (uint32_t[]){x, w, bias, residual}, residual == TV_NO_VALUE ? 3 : 4,
+        &(tv_graph_attrs){.lists = &lists, .groups = groups, .activation = activation, .alpha = 0, .beta = 0.5F});
+}
+
+static uint32_t pool(maker *m, tv_graph_op op, uint32_t x, window g)
+{
+    tv_graph_lists lists = lists_of(g);
+    return tv_graph_add(&m->b, op, "v", &x, 1, &(tv_graph_attrs){.lists = &lists});
+}
+
 static uint32_t reshape(maker *m, uint32_t x, tv_graph_shape shape)
 {
     return tv_graph_add(&m->b, TV_OP_RESHAPE, "v", &x, 1, &(tv_graph_attrs){.shape = shape});
+}
+
+static uint32_t transpose(maker *m, uint32_t x, const uint32_t *perm, uint32_t rank)
+{
+    tv_graph_lists lists = {.perm = {0}};
+    memcpy(lists.perm, perm, rank * sizeof *perm);
+    return tv_graph_add(&m->b, TV_OP_TRANSPOSE, "v", &x, 1, &(tv_graph_attrs){.lists = &lists});
 }
 
 /* ---- Networks ---- */
@@ -61,6 +102,190 @@ static uint32_t perceptron(maker *m)
 }
 static uint32_t residual_linear(maker *m) { return linear(m, m->x, 24, 24, NO, m->y); }
 static uint32_t clipped_linear(maker *m) { return linear(m, m->x, 24, 24, TV_ACTIVATION_CLIP, TV_NO_VALUE); }
+static uint32_t convolution(maker *m)
+{
+    return conv(m, m->x, 12, 16, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU);
+}
+static uint32_t strided(maker *m) { return conv(m, m->x, 8, 16, 1, (window){3, 2, 1, 1}, TV_NO_VALUE, NO); }
+static uint32_t strided7(maker *m) { return conv(m, m->x, 8, 16, 1, (window){7, 2, 3, 1}, TV_NO_VALUE, NO); }
+static uint32_t strided1(maker *m) { return conv(m, m->x, 8, 16, 1, (window){1, 2, 0, 1}, TV_NO_VALUE, NO); }
+static uint32_t patches(maker *m) { return conv(m, m->x, 8, 16, 1, (window){4, 4, 0, 1}, TV_NO_VALUE, NO); }
+static uint32_t dilated(maker *m) { return conv(m, m->x, 8, 16, 1, (window){3, 1, 2, 2}, TV_NO_VALUE, NO); }
+static uint32_t unpadded(maker *m) { return conv(m, m->x, 5, 16, 1, (window){3, 1, 0, 1}, TV_NO_VALUE, NO); }
+static uint32_t depthwise(maker *m)
+{
+    return conv(m, m->x, 16, 16, 16, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_CLIP);
+}
+static uint32_t depthwise_strided(maker *m) { return conv(m, m->x, 16, 16, 16, (window){3, 2, 1, 1}, TV_NO_VALUE, NO); }
+static uint32_t grouped(maker *m) { return conv(m, m->x, 32, 16, 2, (window){3, 1, 1, 1}, TV_NO_VALUE, NO); }
+static uint32_t residual_conv(maker *m)
+{
+    uint32_t y = conv(m, m->x, 16, 16, 1, (window){3, 1, 1, 1}, m->y, TV_ACTIVATION_RELU);
+    return conv(m, y, 16, 16, 1, (window){1, 1, 0, 1}, y, TV_ACTIVATION_RELU);
+}
+/* {kernel, stride, pad, dilation}, elements added after, and groups. */
+static uint32_t transposed(maker *m, int64_t in, int64_t out, window g, int64_t added, uint32_t groups)
+{
+    tv_graph_lists lists = lists_of(g);
+    lists.output_padding[0] = lists.output_padding[1] = added;
+    uint32_t w = constant(m, 4, (int64_t[]){in, out / groups, g.kernel, g.kernel}, 1 / sqrtf((float)(in / groups)), 0);
+    uint32_t bias = constant(m, 1, &out, 0.5F, 0);
+    return tv_graph_add(&m->b, TV_OP_CONV_TRANSPOSE, "v", (uint32_t[]){m->x, w, bias}, 3,
+                        &(tv_graph_attrs){.lists = &lists, .groups = groups});
+}
+static uint32_t upsample(maker *m) { return transposed(m, 16, 12, (window){2, 2, 0, 1}, 0, 1); }
+static uint32_t overlapped(maker *m) { return op1(m, TV_OP_RELU, transposed(m, 16, 8, (window){4, 2, 1, 1}, 1, 1)); }
+static uint32_t transposed_dilated(maker *m) { return transposed(m, 16, 8, (window){3, 3, 2, 2}, 0, 1); }
+static uint32_t transposed_groups(maker *m) { return transposed(m, 16, 32, (window){3, 2, 1, 1}, 0, 4); }
+static uint32_t transposed_depthwise(maker *m) { return transposed(m, 128, 128, (window){3, 2, 0, 1}, 0, 128); }
+static uint32_t gaps(maker *m) { return transposed(m, 16, 8, (window){1, 2, 0, 1}, 0, 1); }
+static uint32_t transposed1(maker *m) { return transposed(m, 16, 8, (window){3, 1, 1, 1}, 0, 1); }
+static uint32_t few_channels(maker *m)
+{
+    uint32_t y = conv(m, m->x, 8, 3, 1, (window){7, 2, 3, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU);
+    return conv(m, y, 5, 8, 1, (window){3, 1, 1, 2}, TV_NO_VALUE, NO);
+}
+static uint32_t max_pool(maker *m) { return pool(m, TV_OP_MAX_POOL, m->x, (window){3, 2, 1, 1}); }
+static uint32_t mean_pool(maker *m) { return pool(m, TV_OP_AVERAGE_POOL, m->x, (window){2, 2, 0, 1}); }
+static uint32_t lenet(maker *m)
+{
+    uint32_t y = conv(m, m->x, 20, 16, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU);
+    y = pool(m, TV_OP_MAX_POOL, y, (window){2, 2, 0, 1});
+    y = conv(m, y, 24, 20, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU);
+    y = tv_graph_add(
+        &m->b, TV_OP_AVERAGE_POOL, "v", &y, 1,
+        &(tv_graph_attrs){.lists = &(tv_graph_lists){.kernel = {5, 4}, .stride = {1, 1}, .dilation = {1, 1}}});
+    return linear(m, reshape(m, y, (tv_graph_shape){2, {2, 24}}), 10, 24, NO, TV_NO_VALUE);
+}
+static uint32_t attention(maker *m)
+{
+    const uint32_t heads[] = {0, 2, 1, 3}, last[] = {0, 1, 3, 2};
+    tv_graph_shape split = {4, {1, 11, 3, 8}};
+    uint32_t q = transpose(m, reshape(m, linear(m, m->x, 24, 24, NO, TV_NO_VALUE), split), heads, 4),
+             k = transpose(m, reshape(m, linear(m, m->x, 24, 24, NO, TV_NO_VALUE), split), heads, 4),
+             v = transpose(m, reshape(m, linear(m, m->y, 24, 24, NO, TV_NO_VALUE), split), heads, 4),
+             scores = op2(m, TV_OP_MATMUL, q, transpose(m, k, last, 4));
+    uint32_t y = op2(m, TV_OP_MATMUL, op1(m, TV_OP_SOFTMAX, scores), v);
+    return linear(m, reshape(m, transpose(m, y, heads, 4), (tv_graph_shape){2, {11, 24}}), 24, 24, NO, TV_NO_VALUE);
+}
+static uint32_t concatenation(maker *m)
+{
+    tv_graph_attrs attrs = {.axis_from_end = 2};
+    uint32_t y = tv_graph_add(&m->b, TV_OP_CONCAT, "v", (uint32_t[]){m->x, m->y}, 2, &attrs);
+    return conv(m, y, 8, 32, 1, (window){1, 1, 0, 1}, TV_NO_VALUE, NO);
+}
+/* A constant, as a class token is, before a value in L2, and the other way round. */
+static uint32_t concatenated_rows(maker *m)
+{
+    tv_graph_attrs attrs = {.axis_from_end = 1};
+    uint32_t token = constant(m, 2, (int64_t[]){1, 24}, 1, 0), y = op1(m, TV_OP_RELU, m->x);
+    y = tv_graph_add(&m->b, TV_OP_CONCAT, "v", (uint32_t[]){token, y, token}, 3, &attrs);
+    return linear(m, y, 24, 24, NO, TV_NO_VALUE);
+}
+
+/* ---- Moves of elements ---- */
+
+static uint32_t crossed(maker *m)
+{
+    const uint32_t perm[] = {1, 0};
+    return op2(m, TV_OP_ADD, transpose(m, m->x, perm, 2), transpose(m, m->y, perm, 2));
+}
+static uint32_t joined(maker *m)
+{
+    uint32_t slice = tv_graph_add(&m->b, TV_OP_SLICE, "v", &m->x, 1, &(tv_graph_attrs){.start = 3, .end = 20});
+    return tv_graph_add(&m->b, TV_OP_CONCAT, "v", (uint32_t[]){slice, m->y, slice}, 3,
+                        &(tv_graph_attrs){.axis_from_end = 0});
+}
+static uint32_t padded(maker *m)
+{
+    tv_graph_lists lists = {.begin = {1, 5}, .end = {2, 1}};
+    return tv_graph_add(&m->b, TV_OP_PAD, "v", &m->x, 1, &(tv_graph_attrs){.lists = &lists, .mode = TV_PAD_CONSTANT});
+}
+static uint32_t flattened(maker *m) { return reshape(m, m->x, (tv_graph_shape){2, {24, 11}}); }
+/* Of images to rows of pixels. */
+static uint32_t flattened_image(maker *m)
+{
+    uint32_t y = conv(m, m->x, 12, 16, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, NO);
+    return reshape(m, y, (tv_graph_shape){2, {2, 960}});
+}
+static uint32_t enlarged(maker *m)
+{
+    tv_graph_lists lists = {.scale = {1, 1, 2, 1.5}};
+    tv_resize nearest = {.method = TV_RESIZE_NEAREST, .coordinates = TV_RESIZE_ASYMMETRIC, .rounding = TV_RESIZE_FLOOR};
+    uint32_t y = conv(m, m->x, 12, 16, 1, (window){1, 1, 0, 1}, TV_NO_VALUE, NO);
+    return tv_graph_add(
+        &m->b, TV_OP_RESIZE, "v", &y, 1,
+        &(tv_graph_attrs){.lists = &lists, .shape = {4, {2, 12, 20, 12}}, .mode = tv_resize_pack(nearest)});
+}
+
+/* Windows that reach past the image in different ways. */
+static uint32_t window_pool(maker *m, tv_graph_op op, uint32_t mode, tv_graph_lists lists)
+{
+    return tv_graph_add(&m->b, op, "v", &m->x, 1, &(tv_graph_attrs){.lists = &lists, .mode = mode});
+}
+static const tv_graph_lists uneven = {
+    .kernel = {3, 2}, .stride = {2, 3}, .dilation = {1, 1}, .pad_begin = {1, 0}, .pad_end = {1, 1}};
+static uint32_t uneven_max(maker *m) { return window_pool(m, TV_OP_MAX_POOL, 0, uneven); }
+static uint32_t partial_max(maker *m) { return window_pool(m, TV_OP_MAX_POOL, 2, uneven); }
+static uint32_t mean_inside(maker *m) { return window_pool(m, TV_OP_AVERAGE_POOL, 0, uneven); }
+static uint32_t mean_padded(maker *m) { return window_pool(m, TV_OP_AVERAGE_POOL, 3, uneven); }
+static uint32_t dilated_max(maker *m)
+{
+    return window_pool(m, TV_OP_MAX_POOL, 0,
+                       (tv_graph_lists){.kernel = {2, 3}, .stride = {1, 1}, .dilation = {3, 2}, .pad_begin = {1, 1}});
+}
+static uint32_t whole_max(maker *m)
+{
+    return window_pool(m, TV_OP_MAX_POOL, 0, (tv_graph_lists){.kernel = {10, 8}, .stride = {1, 1}, .dilation = {1, 1}});
+}
+static uint32_t strided3(maker *m) { return conv(m, m->x, 8, 16, 1, (window){3, 3, 1, 1}, TV_NO_VALUE, NO); }
+static uint32_t swish_conv(maker *m)
+{
+    return conv(m, m->x, 16, 16, 1, (window){3, 1, 1, 1}, m->y, TV_ACTIVATION_SWISH);
+}
+static uint32_t one_axis(maker *m)
+{
+    tv_graph_lists lists = {.kernel = {5}, .stride = {2}, .dilation = {1}, .pad_begin = {2}, .pad_end = {1}};
+    uint32_t x = reshape(m, m->x, (tv_graph_shape){3, {2, 16, 80}});
+    return tv_graph_add(&m->b, TV_OP_CONV, "v", (uint32_t[]){x, constant(m, 3, (int64_t[]){70, 16, 5}, 0.2F, 0)}, 2,
+                        &(tv_graph_attrs){.lists = &lists, .groups = 1});
+}
+static uint32_t slices(maker *m)
+{
+    tv_graph_lists lists = {.begin = {1, 22}, .step = {3, -2}};
+    tv_graph_attrs cut = {.start = 3, .end = 20}, steps = {.lists = &lists, .shape = {2, {3, 8}}};
+    uint32_t a = tv_graph_add(&m->b, TV_OP_SLICE, "v", &m->x, 1, &cut),
+             b = tv_graph_add(&m->b, TV_OP_SLICE, "v", &m->x, 1, &steps);
+    return op2(m, TV_OP_MUL, reshape(m, a, (tv_graph_shape){3, {11, 17, 1}}),
+               reshape(m, b, (tv_graph_shape){3, {1, 1, 24}}));
+}
+static uint32_t expanded(maker *m)
+{
+    tv_graph_attrs attrs = {.shape = {3, {2, 11, 24}}};
+    uint32_t means_of_rows = op1(m, TV_OP_REDUCE_MAX, m->x), minima = op1(m, TV_OP_REDUCE_MIN, m->x);
+    return tv_graph_add(&m->b, TV_OP_EXPAND, "v", (uint32_t[]){op2(m, TV_OP_ADD, means_of_rows, minima)}, 1, &attrs);
+}
+static uint32_t padded_by_modes(maker *m)
+{
+    tv_graph_lists lists = {.begin = {1, 2}, .end = {2, 3}};
+    tv_graph_attrs constant_pad = {.lists = &lists}, reflected = {.lists = &lists, .mode = TV_PAD_REFLECT};
+    uint32_t a = tv_graph_add(&m->b, TV_OP_PAD, "v", (uint32_t[]){m->x, scalar(m, 0.5F)}, 2, &constant_pad),
+             b = tv_graph_add(&m->b, TV_OP_PAD, "v", (uint32_t[]){m->x}, 1, &reflected),
+             c = tv_graph_add(&m->b, TV_OP_PAD, "v", (uint32_t[]){m->x}, 1, &constant_pad);
+    return op2(m, TV_OP_ADD, op2(m, TV_OP_ADD, a, b), c);
+}
+static uint32_t transposed_rows(maker *m)
+{
+    const uint32_t perm[] = {1, 0};
+    return transpose(m, m->x, perm, 2);
+}
+static uint32_t gathered(maker *m)
+{
+    int64_t rows[] = {3, -1, 0, 10};
+    tv_tensor t = {.element = TV_ELEMENT_I64, .rank = 1, .dims = {4}, .data = rows};
+    return tv_graph_add(&m->b, TV_OP_GATHER, "v", (uint32_t[]){m->x, tv_graph_tensor(&m->b, "i", &t, false)}, 2, NULL);
+}
+
 static uint32_t many_rows(maker *m)
 {
     uint32_t h = linear(m, m->x, 100, 70, TV_ACTIVATION_GELU, TV_NO_VALUE);
@@ -157,6 +382,52 @@ static const network networks[] = {
     {"linear with residual", residual_linear, ROWS, true, false},
     {"linear with clip", clipped_linear, ROWS, false, false},
     {"many rows", many_rows, {3, {3, 50, 70}}, false, false},
+    {"convolution", convolution, IMAGES, false, false},
+    {"stride 2", strided, IMAGES, false, false},
+    {"kernel 7, stride 2", strided7, IMAGES, false, false},
+    {"kernel 1, stride 2", strided1, IMAGES, false, false},
+    {"kernel 4, stride 4", patches, {4, {2, 16, 8, 8}}, false, false},
+    {"transposed, kernel 2, stride 2", upsample, IMAGES, false, false},
+    {"transposed, overlapping", overlapped, IMAGES, false, false},
+    {"transposed, dilation", transposed_dilated, IMAGES, false, false},
+    {"transposed, groups", transposed_groups, IMAGES, false, false},
+    {"transposed, depthwise", transposed_depthwise, {4, {1, 128, 5, 6}}, false, false},
+    {"transposed, gaps", gaps, IMAGES, false, false},
+    {"transposed, stride 1", transposed1, IMAGES, false, false},
+    {"few channels", few_channels, {4, {1, 3, 29, 37}}, false, false},
+    {"dilation", dilated, IMAGES, false, false},
+    {"no padding", unpadded, IMAGES, false, false},
+    {"depthwise", depthwise, IMAGES, false, false},
+    {"depthwise, stride 2", depthwise_strided, IMAGES, false, false},
+    {"groups", grouped, IMAGES, false, false},
+    {"residual convolutions", residual_conv, IMAGES, true, false},
+    {"max pool", max_pool, IMAGES, false, true},
+    {"mean pool", mean_pool, IMAGES, false, true},
+    {"mean of a corner", mean_pool, {4, {1, 16, 3, 3}}, false, false},
+    {"convolutional network", lenet, IMAGES, false, false},
+    {"uneven maximum", uneven_max, IMAGES, false, true},
+    {"partial maximum", partial_max, IMAGES, false, true},
+    {"mean inside", mean_inside, IMAGES, false, true},
+    {"mean with padding", mean_padded, IMAGES, false, true},
+    {"dilated maximum", dilated_max, IMAGES, false, true},
+    {"maximum of the image", whole_max, IMAGES, false, true},
+    {"stride 3", strided3, IMAGES, false, false},
+    {"convolution with Swish", swish_conv, IMAGES, true, false},
+    {"one spatial axis", one_axis, IMAGES, false, false},
+    {"attention", attention, ROWS, true, false},
+    {"concatenated channels", concatenation, IMAGES, true, false},
+    {"concatenated rows", concatenated_rows, ROWS, false, false},
+    {"crossed rows", crossed, ROWS, true, true},
+    {"joined parts of rows", joined, ROWS, true, true},
+    {"padded rows", padded, ROWS, false, true},
+    {"rows of another length", flattened, ROWS, false, true},
+    {"rows of an image", flattened_image, IMAGES, false, false},
+    {"slices", slices, ROWS, false, true},
+    {"expanded", expanded, ROWS, false, true},
+    {"padded", padded_by_modes, ROWS, false, true},
+    {"transposed rows", transposed_rows, ROWS, false, true},
+    {"enlarged", enlarged, IMAGES, false, false},
+    {"gathered rows", gathered, ROWS, false, true},
     {"sum", sum, ROWS, true, true},
     {"difference", difference, ROWS, true, true},
     {"product", product, ROWS, true, true},

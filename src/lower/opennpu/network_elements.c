@@ -228,11 +228,27 @@ void opennpu_net_emit_binary(opennpu_network *net, uint32_t node)
 
 /* ---- Rows ---- */
 
+static void emit_maxima(opennpu_network *net, const tv_graph_node *n)
+{
+    uint32_t columns = tv_graph_columns(net->graph, n->inputs[0]);
+    bool negative = n->op == TV_OP_REDUCE_MIN;
+    for (uint64_t i = 0; i < tv_graph_elements(net->graph, n->output); i++) {
+        opennpu_lower_run_full_segment(&net->m.e);
+        opennpu_lower_token_max(&net->tok, opennpu_net_at(net, n->inputs[0]) + i * columns * 4, columns, negative);
+        if (negative)
+            opennpu_lower_emit(&net->m.e, OPENNPU_VFNEG, 0, 0, 0);
+        opennpu_lower_access_lane0(&net->m.e, OPENNPU_ST_W, 0, OPENNPU_LOWER_VR_X,
+                                   opennpu_net_at(net, n->output) + i * 4);
+    }
+}
+
 void opennpu_net_emit_rows(opennpu_network *net, uint32_t node)
 {
     const tv_graph_node *n = opennpu_net_node_at(net, node);
     if (n->op == TV_OP_SOFTMAX)
         opennpu_lower_token_softmax(&net->tok, n);
+    else if (n->op == TV_OP_REDUCE_MAX || n->op == TV_OP_REDUCE_MIN)
+        emit_maxima(net, n);
     else
         opennpu_lower_token_reduce(&net->tok, n);
 }

@@ -13,7 +13,7 @@
 #include "lower/opennpu/functions.h"
 #include "lower/opennpu/token.h"
 
-enum { OPENNPU_NET_PLAN_MAX = 120, OPENNPU_NET_FILE_MAX = 24, OPENNPU_NET_SPATIAL = 2, OPENNPU_NET_ALIGNMENT = 64 };
+enum { OPENNPU_NET_PLAN_MAX = 120, OPENNPU_NET_FILE_MAX = 24, OPENNPU_NET_ALIGNMENT = 64 };
 
 typedef struct opennpu_net_value {
     uint32_t storage; /* value whose memory it shares; itself otherwise */
@@ -26,22 +26,23 @@ typedef struct opennpu_net_value {
     bool read;        /* `tensor` has the value of this run */
 } opennpu_net_value;
 
-/* Windows over x[n][c][h][w]; networks of one spatial axis have h = 1. */
-typedef struct opennpu_net_window {
-    uint32_t images, channels, out_channels, groups;
-    uint32_t in[OPENNPU_NET_SPATIAL], out[OPENNPU_NET_SPATIAL], kernel[OPENNPU_NET_SPATIAL],
-        stride[OPENNPU_NET_SPATIAL], dilation[OPENNPU_NET_SPATIAL];
-    int32_t pad[OPENNPU_NET_SPATIAL]; /* before; negative: elements that are skipped */
-} opennpu_net_window;
+/* Taps along an axis: tap t of output o reads element o * stride + first + t * step, or 0 outside of the input. */
+typedef struct opennpu_net_axis {
+    uint32_t in, out, stride, taps;
+    int32_t first, step;
+} opennpu_net_axis;
 
-/* Planes of a convolution, [channel][column of the kernel][rows modulo the stride][row][column of the output]: the
- * pixels of one tap are consecutive. Without a kernel [block of K pixels][channel][K]. */
+/* 8-bit planes of an image x[channel][h][w] for a convolution: [channel][tap along w][row modulo the stride][row]
+ * [column of the output], so that the pixels of one tap are consecutive. If pixels are those of the output,
+ * [block of K pixels][channel][K]. */
 typedef struct opennpu_net_planes {
+    opennpu_net_axis h, w;
+    uint32_t channels;
     bool pointwise;
-    uint32_t rows;    /* of each phase */
-    uint64_t bytes;   /* of a plane */
-    uint64_t staging; /* offset of the 8-bit copy of one channel in the scratch space, `margin` bytes after its begin */
-    uint32_t margin;
+    uint32_t phases, rows; /* rows modulo the stride; rows of each */
+    uint64_t bytes;        /* of a plane */
+    uint32_t margin;       /* before the 8-bit copy of one channel, which follows the planes */
+    uint64_t at, masks;    /* addresses; masks: [tap along w][columns of the output, and K more] */
 } opennpu_net_planes;
 
 typedef struct opennpu_net_node {
@@ -185,10 +186,21 @@ void opennpu_net_activate(opennpu_network *net, const tv_graph_attrs *attrs, uin
 /* x[elements] += y[elements] */
 void opennpu_net_add(opennpu_network *net, uint64_t x, uint64_t y, uint64_t elements);
 
-/* The window of a node; false: it has more than two spatial axes. */
-bool opennpu_net_window_of(const opennpu_network *net, const tv_graph_node *n, opennpu_net_window *out);
+/* ---- network_planes.c ---- */
 
-/* Words [from, from + count) to `to`, in vectors. */
-void opennpu_net_copy(opennpu_network *net, uint64_t from, uint64_t to, uint64_t count);
+/* Taps of a window along the axes of an image: one spatial axis is the second one. False: there are more than two. */
+bool opennpu_net_axes(const opennpu_network *net, const tv_graph_node *n, opennpu_net_axis axes[2]);
+
+/* The sizes of planes; returns the bytes of scratch space that they take. */
+uint64_t opennpu_net_size_planes(const opennpu_network *net, opennpu_net_planes *p);
+uint64_t opennpu_net_mask_bytes(const opennpu_network *net, const opennpu_net_planes *p);
+tv_status opennpu_net_upload_masks(const opennpu_network *net, const opennpu_net_planes *p);
+
+/* Makes the planes of an image at `x`, whose 8-bit numbers are multiples of `unit`. */
+void opennpu_net_make_planes(opennpu_network *net, const opennpu_net_planes *p, uint64_t x, float unit);
+
+/* Address of the first pixel of a block in the plane of a channel and two taps. */
+uint64_t opennpu_net_plane_at(const opennpu_network *net, const opennpu_net_planes *p, uint32_t channel, uint32_t tap_h,
+                              uint32_t tap_w, uint64_t pixel);
 
 #endif

@@ -68,14 +68,15 @@ static void emit_comparable(opennpu_lower_emitter *e)
     opennpu_lower_emit_vr(e, OPENNPU_VXOR, 0, 0, 1);
 }
 
-/* VR 0 = the maximum of consecutive elements, in all lanes. */
-static void emit_token_max(opennpu_lower_token *tok, uint64_t at, uint32_t elements)
+void opennpu_lower_token_max(opennpu_lower_token *tok, uint64_t at, uint32_t elements, bool negative)
 {
     opennpu_lower_emitter *e = tok->e;
     uint32_t chunks = opennpu_lower_chunks(tok->m, elements), tail = elements % e->k;
     for (uint32_t c = 0; c < chunks; c++) {
         unsigned reg = c ? 1 : 0;
         opennpu_lower_load(e, OPENNPU_VR, reg, OPENNPU_LOWER_VR_X, at + c * opennpu_lower_vector_bytes(tok->m));
+        if (negative)
+            opennpu_lower_emit(e, OPENNPU_VFNEG, reg, reg, 0);
         if (tail && c + 1 == chunks) { /* other lanes become LOWEST */
             opennpu_lower_load(e, OPENNPU_VR, 2, OPENNPU_LOWER_VR_W, tok->m->lane_mask + (uint64_t)(e->k - tail) * 4);
             opennpu_lower_set(e, 3, tv_f32_bits(LOWEST));
@@ -131,7 +132,7 @@ void opennpu_lower_token_softmax(opennpu_lower_token *tok, const tv_graph_node *
     uint32_t columns = tv_graph_columns(tok->m->graph, n->output), vectors = opennpu_lower_chunks(tok->m, columns);
     uint64_t x = opennpu_lower_token_value(tok, n->inputs[0])->at, out = opennpu_lower_token_value(tok, n->output)->at;
     for (uint64_t i = 0; i < opennpu_lower_columns(tok->m, n->output); i += columns) {
-        emit_token_max(tok, x + i * 4, columns);
+        opennpu_lower_token_max(tok, x + i * 4, columns, false);
         emit_exponentials(tok->e, x + i * 4, out + i * 4, vectors);
         opennpu_lower_token_sum(tok, out + i * 4, columns);
         emit_quotients(tok->e, out + i * 4, vectors);

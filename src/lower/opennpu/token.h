@@ -42,6 +42,10 @@ void opennpu_lower_token_pack_scaled(opennpu_lower_token *tok, uint64_t at, uint
 /* VR 0 = the sum of consecutive elements, in all lanes. Clobbers VR 1 to 3. */
 void opennpu_lower_token_sum(opennpu_lower_token *tok, uint64_t at, uint32_t elements);
 
+/* VR 0 = the maximum of consecutive elements, or with `negative` of the negative ones, in all lanes. Clobbers VR 1 to
+ * 3. */
+void opennpu_lower_token_max(opennpu_lower_token *tok, uint64_t at, uint32_t elements, bool negative);
+
 /* Where a norm, or part of it, is read and written. */
 typedef struct opennpu_lower_norm_job {
     uint64_t x, gains, bias, out; /* bias 0: none */
