@@ -31,6 +31,38 @@ def run(folder, *command):
     return p.returncode, p.stdout
 
 
+def check_verilator(suite, root, build, design):
+    """The benches in C++ and over DPI-C: no mismatch, and the same counts."""
+    results = []
+    for bench, arguments in ((design, ("100000", "1")), (design + "-dpi", ("+count=100000", "+seed=1"))):
+        status, text = make(root, build, bench)
+        suite.expect(bench + " builds", status == 0, text)
+        status, text = run(os.path.join(build, "rtl", bench), "./bench", *arguments)
+        suite.expect(bench + " equals the model", status == 0 and "PASS: 100000 instructions" in text, text)
+        results.append(re.findall(r"^PASS.*", text, re.M))
+    suite.equal(design + ": both benches count alike", results[1], results[0])
+
+
+def check_icarus(suite, root, build, design):
+    """The log of a simulator without DPI, and a log in which one digit is another."""
+    folder = os.path.join(build, "rtl", design + "-icarus")
+    tool, arguments = os.path.join(build, "examples", "rtl", "lockstep_log"), (design, "500", "1")
+    status, text = make(root, build, design + "-icarus")
+    suite.expect(design + " compiles with Icarus", status == 0, text)
+    with open(os.path.join(folder, "events.hex"), "wb") as file:
+        subprocess.run([tool, "events", *arguments], stdout=file, check=True)
+    status, text = run(folder, "vvp", "bench")
+    suite.expect(design + " runs with Icarus", status == 0, text)
+    with open(os.path.join(folder, "commits.log"), "rb") as file:
+        log = file.read()
+    writes = log.index(b"W ", len(log) // 2)
+    digit = log.index(b"\n", writes) - 6
+    changed = log[:digit] + (b"1" if log[digit:digit + 1] == b"0" else b"0") + log[digit + 1:]
+    for name, bytes_, word in (("its log", log, "PASS: 500"), ("a changed log", changed, "MISMATCH"), ("a cut log", log[:writes], "MISMATCH")):
+        text = subprocess.run([tool, "compare", *arguments], input=bytes_, stdout=subprocess.PIPE, check=False).stdout.decode()
+        suite.expect("%s with Icarus: %s" % (design, name), word in text, text)
+
+
 def main():
     options = suites.parse_arguments(__doc__, "root", "build")
     if not shutil.which("verilator"):
@@ -41,10 +73,9 @@ def main():
     status, text = make(options.root, build, "lint")
     suite.expect("lint", status == 0 and "%Warning" not in text, text)
     for design in DESIGNS:
-        status, text = make(options.root, build, design)
-        suite.expect(design + " builds", status == 0, text)
-        status, text = run(os.path.join(build, "rtl", design), "./bench", "100000", "1")
-        suite.expect(design + " equals the model", status == 0 and re.match(r"PASS: 100000 instructions", text), text)
+        check_verilator(suite, options.root, build, design)
+        if shutil.which("iverilog"):
+            check_icarus(suite, options.root, build, design)
     return suite.finish()
 
 

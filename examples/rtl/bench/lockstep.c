@@ -288,11 +288,14 @@ void lockstep_write(lockstep *l, uint32_t space, uint32_t addr, const uint32_t d
     memcpy(w->data, data, sizeof w->data);
 }
 
+static uint32_t execute_supported(lockstep *l)
+{
+    return l->word_bytes == 8 && pccx_unsupported(l->word) ? UNSUPPORTED : execute(l);
+}
+
 int lockstep_retire(lockstep *l, uint32_t fault)
 {
-    uint32_t expected = UNSUPPORTED;
-    if (l->word_bytes == 4 || !pccx_unsupported(l->word))
-        expected = execute(l);
+    uint32_t expected = execute_supported(l);
     int mismatch = compare(l, fault, expected);
     free_ranges(l);
     l->instructions++;
@@ -304,5 +307,19 @@ int lockstep_hang(lockstep *l, uint32_t cycles)
 {
     char what[64];
     snprintf(what, sizeof what, "no end after %" PRIu32 " cycles", cycles);
+    return report(l, what);
+}
+
+void lockstep_skip(lockstep *l)
+{
+    execute_supported(l);
+    free_ranges(l);
+    l->instructions++;
+}
+
+int lockstep_bad_line(lockstep *l, const char *line)
+{
+    char what[96];
+    snprintf(what, sizeof what, "the design logged %.60s", line);
     return report(l, what);
 }

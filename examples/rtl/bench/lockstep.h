@@ -40,6 +40,12 @@ int lockstep_retire(lockstep *l, uint32_t fault);
 /* The design has not completed the instruction after `cycles` cycles. Returns 1, with a message. */
 int lockstep_hang(lockstep *l, uint32_t cycles);
 
+/* Executes the instruction on the model alone. */
+void lockstep_skip(lockstep *l);
+
+/* The design has logged a line with unknown bits, or none of the two kinds. Returns 1, with a message. */
+int lockstep_bad_line(lockstep *l, const char *line);
+
 /* Instructions compared so far. */
 uint64_t lockstep_instructions(const lockstep *l);
 

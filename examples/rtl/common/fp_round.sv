@@ -25,11 +25,11 @@ module fp_round #(
     // Leading one to bit W - 1; `top` is its exponent.
     logic [W-1:0]       aligned;
     logic signed [13:0] top;
-    always_comb begin
+    always @* begin
         aligned = mantissa;
         top = 14'(exponent) + 14'(W - 1);
-        for (int step = 6; step >= 0; step--) begin
-            if ((1 << step) < W && (aligned >> (W - (1 << step))) == 0) begin
+        for (int step = $clog2(W) - 1; step >= 0; step--) begin
+            if ((aligned >> (W - (1 << step))) == 0) begin
                 aligned = aligned << (1 << step);
                 top = top - 14'(1 << step);
             end
@@ -68,7 +68,7 @@ module fp_round #(
     assign magnitude = (offset <<< (P - 1)) + $signed({{(MBITS - P - 1) {1'b0}}, rounded});
     assign tiny = mantissa == 0 || (SUBNORMALS == 0 && magnitude < MBITS'(1 << (P - 1)));
     assign overflow = magnitude > MBITS'(LARGEST);
-    always_comb begin
+    always @* begin
         y = {sign, magnitude[EBITS+P-2:0]};
         if (overflow)
             y = {sign, (EBITS + P - 1)'(LARGEST + (SATURATE != 0 ? 0 : 1))};

@@ -54,7 +54,7 @@ module fp_sum #(
     assign difference = negative ? aligned - first : first - aligned;
     assign mantissa = subtract ? difference : first + aligned;
     assign exponent = first_exponent - 12'(G);
-    always_comb begin
+    always @* begin
         sign = first_sign ^ negative;
         if (subtract && mantissa == 0)
             sign = floor;

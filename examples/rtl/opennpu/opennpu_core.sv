@@ -66,7 +66,7 @@ module opennpu_core #(
     logic [4:0]  first_a, first_b, first_c, first_d;
     logic [63:0] a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3;
     logic [2:0]  a_lane;
-    logic [31:0] a_bits, b_bits, c, d, a, b;
+    logic [31:0] a_bits, b_bits, d_bits, a, b, c, d;
     assign first_a = rs1_class == VR ? {rs1[2:0], 2'd0} : rs1_class == VE ? {rs1[3:0], 1'd0} : rs1;
     assign first_b = rs2_class == VR ? {rs2[2:0], 2'd0} : rs2_class == VE ? {rs2[3:0], 1'd0} : rs2;
     assign first_c = {rs3[2:0], 2'd0};
@@ -91,9 +91,10 @@ module opennpu_core #(
     assign a_bits = {a3[a_lane*8 +: 8], a2[a_lane*8 +: 8], a1[a_lane*8 +: 8], a0[a_lane*8 +: 8]};
     assign b_bits = {b3[lane*8 +: 8], b2[lane*8 +: 8], b1[lane*8 +: 8], b0[lane*8 +: 8]};
     assign c = {c3[lane*8 +: 8], c2[lane*8 +: 8], c1[lane*8 +: 8], c0[lane*8 +: 8]};
-    assign d = {d3[lane*8 +: 8], d2[lane*8 +: 8], d1[lane*8 +: 8], d0[lane*8 +: 8]};
+    assign d_bits = {d3[lane*8 +: 8], d2[lane*8 +: 8], d1[lane*8 +: 8], d0[lane*8 +: 8]};
     assign a = rs1_class == VX ? {{24{a_bits[7]}}, a_bits[7:0]} : rs1_class == VE ? {{16{a_bits[15]}}, a_bits[15:0]} : a_bits;
     assign b = rs2_class == VX ? {{24{b_bits[7]}}, b_bits[7:0]} : rs2_class == VE ? {{16{b_bits[15]}}, b_bits[15:0]} : b_bits;
+    assign d = rd_class == VX ? {24'd0, d_bits[7:0]} : rd_class == VE ? {16'd0, d_bits[15:0]} : d_bits;
 
     // ---- Memory: the address of the first byte is latched at issue ----
 
@@ -114,7 +115,7 @@ module opennpu_core #(
     end
 
     logic [7:0] fault;
-    always_comb begin
+    always @* begin
         fault = decode_fault;
         if (decode_fault == FAULT_NONE && (opcode == OP_LD || opcode == OP_ST) && memory_outside)
             fault = FAULT_MEMORY_RANGE;
@@ -142,7 +143,7 @@ module opennpu_core #(
 
     // The fold of REDUCE
     logic [31:0] total, folded;
-    always_comb begin
+    always @* begin
         case (funct3)
             3'd0: folded = total + a;
             3'd1: folded = $signed(a) > $signed(total) ? a : total;
@@ -177,7 +178,7 @@ module opennpu_core #(
     // ---- The result of a lane ----
 
     logic [31:0] value;
-    always_comb begin
+    always @* begin
         value = int_result;
         case (opcode)
             OP_LD: value = all_lanes || lane == 3'd0 ? loaded : d;
@@ -207,7 +208,7 @@ module opennpu_core #(
 
     // ---- Commit ----
 
-    always_comb begin
+    always @* begin
         write_valid = 1'b0;
         write_space = SPACE_VX;
         write_addr = 32'd0;

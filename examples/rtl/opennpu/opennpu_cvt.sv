@@ -42,7 +42,7 @@ module opennpu_cvt (
     // Integers to narrower ones are clamped by the same comparison.
     logic signed [65:0] number;
     assign number = source == F32 ? integer_value : {{34{a[31]}}, a};
-    always_comb begin
+    always @* begin
         clamped = number;
         if (saturate && number > largest)
             clamped = largest;
@@ -70,7 +70,7 @@ module opennpu_cvt (
     assign from_bf8 = {a[7], from_bf8_zero ? 31'd0 : {from_bf8_exponent, from_bf8_fraction, 20'd0}};
     assign from_bf16 = {a[15], a[14:7] == 8'd0 || a[14:7] == 8'hFF ? 31'd0 : {a[14:0], 16'd0}};
 
-    always_comb begin
+    always @* begin
         case (target)
             BF16: y = {16'd0, bf16};
             BF8: y = {24'd0, e5m2 ? e5m2_bits : e4m3_bits};

@@ -30,7 +30,7 @@ module opennpu_decode (
     logic [1:0] moved_class;  // of LD and ST, funct3 0 to 5
     assign moved_class = funct3 >= 3'd3 ? 2'(funct3 - 3'd3) : funct3[1:0];
 
-    always_comb begin
+    always @* begin
         rd_class = NONE;
         rs1_class = NONE;
         rs2_class = NONE;
@@ -127,7 +127,7 @@ module opennpu_decode (
     assign rs2_outside = (rs2_class == VE && word[24]) || (rs2_class == VR && word[24:23] != 2'd0);
     assign rs3_outside = opcode == OP_FMA && word[31:30] != 2'd0;
 
-    always_comb begin
+    always @* begin
         fault = FAULT_NONE;
         if (rd_outside || rs1_outside || rs2_outside || rs3_outside)
             fault = FAULT_REGISTER;

@@ -54,7 +54,7 @@ module opennpu_fp (
     assign a_order = flushed_a[31] ? ~flushed_a : {1'b1, flushed_a[30:0]};
     assign b_order = flushed_b[31] ? ~flushed_b : {1'b1, flushed_b[30:0]};
     assign above = a_order > b_order;
-    always_comb begin
+    always @* begin
         y = rounded;
         if (!fused && !convert && funct3 == 3'd3)
             y = {!a[31], a[30:0]};

@@ -13,7 +13,7 @@ module opennpu_int (
     assign wide_a = {{32{a[31]}}, a};
     assign wide_b = {{32{b[31]}}, b};
     assign largest = width == 2'd0 ? 64'sh7F : width == 2'd1 ? 64'sh7FFF : 64'sh7FFFFFFF;
-    always_comb begin
+    always @* begin
         case (funct3)
             3'd0: exact = wide_a + wide_b;
             3'd1: exact = wide_a - wide_b;
@@ -41,7 +41,7 @@ module opennpu_int (
     assign amount = b[4:0] & 5'(bits - 6'd1);
     assign back = 5'(bits - {1'b0, amount}) & 5'(bits - 6'd1);
     assign lane = a & mask;
-    always_comb begin
+    always @* begin
         case (funct3)
             3'd0: shifted = lane << amount;
             3'd1: shifted = lane >> amount;

@@ -28,7 +28,7 @@ module pccx_check #(
     assign target_outside = {31'd0, word[57:41]} + copy_words > 48'(L2_WORDS);
     assign host_word = {14'd0, word[23:7], load ? word[40:24] : word[57:41]};
     assign host_outside = host_word + copy_words > 48'(HOST_WORDS);
-    always_comb begin
+    always @* begin
         copy_fault = FAULT_NONE;
         if ((load || store) && host_outside)
             copy_fault = FAULT_HOST_RANGE;
@@ -47,7 +47,7 @@ module pccx_check #(
     assign length_words = ({2'd0, word[21:6]} + 18'd7) >> 3;
     assign read_words = length_words + {17'd0, scale};
     assign result_words = reduce ? 18'd1 : length_words;
-    always_comb begin
+    always @* begin
         cvo_fault = FAULT_NONE;
         if ({1'b0, word[55:39]} + read_words > 18'(L2_WORDS) || {1'b0, word[38:22]} + result_words > 18'(L2_WORDS))
             cvo_fault = FAULT_L2_RANGE;
@@ -71,7 +71,7 @@ module pccx_check #(
     assign row_beats = ({16'd0, k} + 32'd31) >> 5;
     assign scale_beats = word[23] ? {14'd0, n_words} : 32'd0;
     assign beats = row_beats * {16'd0, n} + scale_beats;
-    always_comb begin
+    always @* begin
         gemv_fault = FAULT_NONE;
         if (beats > stream_beats)
             gemv_fault = FAULT_UNDERRUN;
@@ -89,7 +89,7 @@ module pccx_check #(
 
     logic [7:0] decode_fault;
     pccx_decode decode (.word(word), .fault(decode_fault));
-    always_comb begin
+    always @* begin
         fault = decode_fault;
         if (decode_fault == FAULT_NONE && word[63:60] == OP_MEMCPY)
             fault = copy_fault;

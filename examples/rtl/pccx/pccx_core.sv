@@ -135,7 +135,7 @@ module pccx_core #(
 
     // ---- Commit ----
 
-    always_comb begin
+    always @* begin
         write_valid = 1'b0;
         write_space = SPACE_L2;
         write_addr = 32'd0;

@@ -23,7 +23,7 @@ module pccx_decode (
     assign unsupported = opcode == OP_GEMM || (opcode == OP_GEMV && gemv_fifo) ||
                          (cvo && (cvo_fifo || (by_table && word[5])));
 
-    always_comb begin
+    always @* begin
         fault = FAULT_NONE;
         if (unsupported)
             fault = FAULT_UNSUPPORTED;

@@ -27,7 +27,7 @@ module pccx_f32_scale (
     assign quotient = dividend / {48'd0, divisor};
     assign remainder = quotient * {48'd0, divisor} != dividend;
     assign sign = a_sign ^ b_sign;
-    always_comb begin
+    always @* begin
         mantissa = {9'd0, {24'd0, a_mantissa} * {24'd0, b_mantissa}};
         exponent = a_exponent + b_exponent;
         if (divide) begin
@@ -45,7 +45,7 @@ module pccx_f32_scale (
     logic a_zero, b_zero, invalid, infinite, zero;
     assign a_zero = a_mantissa == 24'd0;
     assign b_zero = b_mantissa == 24'd0;
-    always_comb begin
+    always @* begin
         invalid = a_nan || b_nan || (a_infinite && b_zero) || (b_infinite && a_zero);
         infinite = a_infinite || b_infinite;
         zero = 1'b0;

@@ -61,7 +61,7 @@ module pccx_gemv #(
 
     logic [7:0] word_top;
     logic       word_finite;
-    always_comb begin
+    always @* begin
         word_top = top;
         word_finite = 1'b1;
         for (int i = 0; i < 8; i++) begin
@@ -80,7 +80,7 @@ module pccx_gemv #(
     logic [22:0]       dynamic_fraction;
     assign dynamic_field = $signed({2'd0, top}) - 10'sd6;
     assign dynamic_fraction = 23'h400000 >> 4'(10'sd0 - dynamic_field);
-    always_comb begin
+    always @* begin
         scale_mantissa = 8'd1;
         scale_exponent = dynamic_field - 10'sd127;
         row_scale = {1'b0, dynamic_field[7:0], 23'd0};
@@ -124,7 +124,7 @@ module pccx_gemv #(
     end
 
     logic [31:0] sum0, sum1, next_sum0, next_sum1;
-    always_comb begin
+    always @* begin
         next_sum0 = sum0;
         next_sum1 = sum1;
         for (int i = 0; i < LANES; i++) begin
@@ -162,7 +162,7 @@ module pccx_gemv #(
 
     logic posting;
     assign posting = state == POST0 || state == POST1;
-    always_comb begin
+    always @* begin
         write_valid = posting && last_lane;
         write_data = result | ({112'd0, y} << {lane, 4'd0});
         write_emax = 1'b0;

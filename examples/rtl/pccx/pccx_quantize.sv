@@ -29,7 +29,7 @@ module pccx_quantize (
     logic [7:0]  magnitude;
     assign round_up = {remainder, 1'b0} > {1'b0, divisor} || ({remainder, 1'b0} == {1'b0, divisor} && quotient[0]);
     assign rounded = quotient + {16'd0, round_up};
-    always_comb begin
+    always @* begin
         magnitude = rounded[7:0];
         if (above || rounded > 17'd127)
             magnitude = 8'd127;

@@ -82,7 +82,7 @@ module pccx_sfu #(
     assign last_lane = position == last_word ? lane == last_element[2:0] : lane == 3'd7;
     assign last_position = position == (descend ? 14'd0 : last_word);
 
-    always_comb begin
+    always @* begin
         write_valid = state == RUN && last_lane && !reduce;
         write_data = result | ({112'd0, y} << {lane, 4'd0});
         done = write_valid && last_position;
