@@ -115,7 +115,7 @@ void pccx_net_multiply_identity(pccx_network *w, uint32_t out, uint32_t in, uint
 }
 
 /* Words after whole rows of 64 elements are rows of 8. */
-static void multiply_words(pccx_network *w, uint32_t out, uint32_t in, uint32_t words, bool minus, unsigned flags)
+void pccx_net_multiply_words(pccx_network *w, uint32_t out, uint32_t in, uint32_t words, bool minus, unsigned flags)
 {
     uint32_t rest = words % ROW_WORDS, done = words - rest;
     pccx_net_multiply_identity(w, out, in, words / ROW_WORDS, COLUMNS, minus, flags);
@@ -124,7 +124,7 @@ static void multiply_words(pccx_network *w, uint32_t out, uint32_t in, uint32_t 
 
 void pccx_net_clip_words(pccx_network *w, const pccx_net_clip *clip, uint32_t x, uint32_t words)
 {
-    multiply_words(w, x, x, words, false, (unsigned)clip->scale << PCCX_LOWER_SCALE_SHIFT);
+    pccx_net_multiply_words(w, x, x, words, false, (unsigned)clip->scale << PCCX_LOWER_SCALE_SHIFT);
 }
 
 void pccx_net_shift_words(pccx_network *w, const pccx_net_clip *clip, uint32_t x, uint32_t words, bool down)
@@ -143,9 +143,9 @@ void pccx_net_clip_max(pccx_network *w, const pccx_net_clip *clip, uint32_t x, u
     for (uint32_t i = 0; i < words; i += piece) {
         uint32_t count = words - i < piece ? words - i : piece, t = pccx_net_temporary(w);
         pccx_net_move(w, t, y + i, count);
-        multiply_words(w, t, x + i, count, true, scale | PCCX_LOWER_ACCM);
+        pccx_net_multiply_words(w, t, x + i, count, true, scale | PCCX_LOWER_ACCM);
         pccx_net_shift_words(w, clip, t, count, true);
-        multiply_words(w, x + i, t, count, false, scale | PCCX_LOWER_ACCM);
+        pccx_net_multiply_words(w, x + i, t, count, false, scale | PCCX_LOWER_ACCM);
         pccx_net_shift_words(w, clip, x + i, count, false);
     }
 }

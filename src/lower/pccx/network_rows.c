@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lowers operators along the rows of networks: softmax, norms, reductions. The SFU processes row by row. */
+#include <stdlib.h>
+
 #include "lower/pccx/network_state.h"
 
 /* Words after the squares of a row: their sum; its root, then the row. */
@@ -15,13 +17,6 @@ static uint32_t rows_of_tile(const pccx_network *w, uint32_t node, uint32_t rows
 
 /* ---- Softmax ---- */
 
-static void find_maximum(pccx_network *w, const pccx_lower_matrix *identity, uint32_t columns, uint32_t in,
-                         unsigned flags)
-{
-    pccx_lower_stream(&w->l, false, identity->addr, pccx_lower_plane_bytes(identity->rows, identity->columns));
-    pccx_lower_gemv(&w->l, w->temporary, in, columns, columns, PCCX_LOWER_FINDEMAX | flags);
-}
-
 /* Whether masks may have been added to the input of a node: numbers that are much larger than the others. */
 static bool is_masked(const pccx_network *w, const tv_graph_node *n)
 {
@@ -33,46 +28,149 @@ static bool is_masked(const pccx_network *w, const tv_graph_node *n)
     return true; /* an input of the network */
 }
 
-/* The maximum of a row is that of its product with the identity; the exponentials are divided by their sum, which is
- * stored in the word before them. Where masks are added the activations of that product are rounded coarsely: the row
- * minus this maximum is searched again, in steps of 1 between -127 and 127. */
-static void softmax_row(pccx_network *w, const pccx_lower_matrix *identity, uint32_t columns, uint32_t out, uint32_t in,
-                        uint32_t exps, bool masked)
+typedef struct softmax {
+    const pccx_net_node *own;
+    const pccx_net_value *v;
+    bool masked;
+} softmax;
+
+/* e_max becomes the maximum of a row: of its words, which are rows of a product with the identity. The lanes of the
+ * last word that are past the columns are copies of its first lane. Masks make activations coarse: a second product
+ * adds what the first one rounds off. */
+static void find_maximum(pccx_network *w, const softmax *s, uint32_t in)
 {
-    pccx_lowering *l = &w->l;
-    find_maximum(w, identity, columns, in, 0);
-    if (masked) {
-        pccx_net_move(w, exps, pccx_lower_common_scalar(l, PCCX_COMMON_ONE), 1);
-        pccx_net_move(w, exps + 1, in, pccx_lower_l2_size(columns));
-        pccx_lower_cvo(l, PCCX_CVO_SCALE, exps + 1, exps, columns, PCCX_LOWER_SUB_EMAX);
-        in = exps + 1;
-        find_maximum(w, identity, columns, in, PCCX_LOWER_UNIT_SCALE);
+    uint32_t columns = s->v->columns, whole = columns / PCCX_LOWER_LANES, rest = columns % PCCX_LOWER_LANES,
+             words = s->v->words, x = in, out = pccx_net_temporary(w);
+    if (columns < PCCX_LOWER_BEAT_WEIGHTS) {
+        pccx_net_multiply_identity(w, out, in, 1, columns, false, s->masked ? 0 : PCCX_LOWER_FINDEMAX);
+    } else {
+        if (rest) {
+            pccx_net_small_product last = {w->l.map.ones, s->own->operands[1], 1, PCCX_LOWER_LANES, rest, 0};
+            x = pccx_net_temporary(w);
+            pccx_net_move(w, x, in, whole);
+            pccx_net_multiply_small(w, &last, x + whole, in + whole);
+        }
+        pccx_net_multiply_identity(w, out, x, words, PCCX_LOWER_LANES, false, s->masked ? 0 : PCCX_LOWER_FINDEMAX);
     }
-    pccx_lower_cvo(l, PCCX_CVO_EXP, exps + 1, in, columns, PCCX_LOWER_SUB_EMAX);
-    pccx_lower_cvo(l, PCCX_CVO_REDUCE_SUM, exps, exps + 1, columns, 0);
-    pccx_lower_cvo(l, PCCX_CVO_SCALE, out, exps, columns, PCCX_LOWER_RECIP_SCALE);
+    if (!s->masked)
+        return;
+    uint32_t lost = pccx_net_temporary(w), rows = columns < PCCX_LOWER_BEAT_WEIGHTS ? 1 : words,
+             size = rows == 1 ? columns : PCCX_LOWER_LANES;
+    pccx_net_move(w, lost, x, words);
+    pccx_net_multiply_identity(w, lost, x, rows, size, true, PCCX_LOWER_ACCM);
+    pccx_net_multiply_identity(w, out, lost, rows, size, false, PCCX_LOWER_ACCM | PCCX_LOWER_FINDEMAX);
+}
+
+/* Sums of the exponentials, which are at most 1, of rows that have a word before them; to those words. Activations have
+ * the scale 1/128, and a second product adds what they lose. */
+static void sum_rows(pccx_network *w, const softmax *s, uint32_t exps, uint32_t rows, uint32_t lost, uint32_t sums)
+{
+    enum { SCALE = 0x3C00 };
+    uint32_t pitch = s->v->words + 1;
+    unsigned scale = (unsigned)SCALE << PCCX_LOWER_SCALE_SHIFT;
+    pccx_net_small_product p = {w->l.map.ones,    s->own->operands[0],      rows,
+                                PCCX_LOWER_LANES, pitch * PCCX_LOWER_LANES, scale};
+    pccx_net_move(w, lost, exps, rows * pitch);
+    pccx_net_multiply_words(w, lost, exps, rows * pitch, true, scale | PCCX_LOWER_ACCM);
+    pccx_net_multiply_small(w, &p, sums, exps);
+    p.flags = PCCX_LOWER_ACCM;
+    pccx_net_multiply_small(w, &p, sums, lost);
+    for (uint32_t i = 0; i < rows; i++)
+        pccx_net_move(w, exps + i * pitch, sums + i, 1);
+}
+
+/* Rows whose exponentials are computed together, in an area that has three rows with a word before them for each. */
+typedef struct row_batch {
+    uint32_t in, out, rows, area;
+} row_batch;
+
+static void begin_row(pccx_network *w, const softmax *s, const row_batch *b, uint32_t i)
+{
+    uint32_t at = b->area + i * (s->v->words + 1), in = b->in + i * s->v->words, columns = s->v->columns;
+    find_maximum(w, s, in);
+    if (s->own->operands[0])
+        pccx_net_move(w, at, w->zeros, 1);
+    pccx_lower_cvo(&w->l, PCCX_CVO_EXP, at + 1, in, columns, PCCX_LOWER_SUB_EMAX);
+    if (!s->own->operands[0])
+        pccx_lower_cvo(&w->l, PCCX_CVO_REDUCE_SUM, at, at + 1, columns, 0);
+}
+
+static void end_row(pccx_network *w, const softmax *s, const row_batch *b, uint32_t i)
+{
+    pccx_lower_cvo(&w->l, PCCX_CVO_SCALE, b->out + i * s->v->words, b->area + i * (s->v->words + 1), s->v->columns,
+                   PCCX_LOWER_RECIP_SCALE);
+}
+
+/* The rows of a tile, batch by batch in two areas. The divisions of a batch and the exponentials of the next one are in
+ * turn, because each of these waits for the maximum of its row. */
+static void softmax_tile(pccx_network *w, const softmax *s, uint32_t out, uint32_t in, uint32_t rows, uint32_t areas,
+                         uint32_t size)
+{
+    uint32_t words = s->v->words, pitch = words + 1;
+    row_batch last = {0};
+    for (uint32_t r = 0, n = 0; r < rows || last.rows; r += size, n++) {
+        uint32_t rest = r < rows ? rows - r : 0;
+        row_batch b = {in + r * words, out + r * words, rest < size ? rest : size, areas + n % 2 * size * 3 * pitch};
+        for (uint32_t i = 0; i < b.rows || i < last.rows; i++) {
+            if (i < b.rows)
+                begin_row(w, s, &b, i);
+            if (i < last.rows)
+                end_row(w, s, &last, i);
+        }
+        if (b.rows && s->own->operands[0])
+            sum_rows(w, s, b.area, b.rows, b.area + b.rows * pitch, b.area + 2 * b.rows * pitch);
+        last = b;
+    }
 }
 
 tv_status pccx_net_softmax(pccx_network *w, uint32_t node, const tv_diag_sink *sink)
 {
-    enum { BUFFERS = 4 };
+    enum { BATCH_MAX = 16 };
     const tv_graph_node *n = pccx_net_graph_node(w, node);
-    const pccx_net_value *v = pccx_net_value_at(w, n->output);
-    uint64_t spare = (uint64_t)BUFFERS * (v->words + 1);
-    bool masked = is_masked(w, n);
-    uint32_t count = rows_of_tile(w, node, v->rows, 2 * (uint64_t)v->words + spare);
-    (void)sink;
+    softmax s = {&w->nodes[node], pccx_net_value_at(w, n->output), is_masked(w, n)};
+    const pccx_net_value *v = s.v;
+    uint32_t half = pccx_net_scratch_size(w, node, true), area = 3 * (v->words + 1), batch = half / 4 / area;
+    batch = batch < BATCH_MAX ? batch : BATCH_MAX;
+    if (batch < 1 || half < 4 * v->words)
+        return tv_backend_reject(w->graph, n, "pccx", "L2 for one row of it", sink);
+    uint32_t count = rows_of_tile(w, node, v->rows, 4 * (uint64_t)v->words);
     for (uint32_t r = 0, tile = 0; r < v->rows; r += count) {
         uint32_t rows = v->rows - r < count ? v->rows - r : count;
         pccx_net_begin_tile(w, node, tile++, 2);
-        uint32_t exps = pccx_net_scratch(w, spare), in = pccx_net_fetch(w, n->inputs[0], r, rows),
+        uint32_t areas = pccx_net_scratch(w, 2 * batch * area), in = pccx_net_fetch(w, n->inputs[0], r, rows),
                  out = pccx_net_locate(w, n->output, r, rows);
-        for (uint32_t i = 0; i < rows; i++)
-            softmax_row(w, &w->nodes[node].matrix, v->columns, out + i * v->words, in + i * v->words,
-                        exps + i % BUFFERS * (v->words + 1), masked);
+        softmax_tile(w, &s, out, in, rows, areas, batch);
         pccx_net_put(w, n->output, r, rows, out);
     }
     return TV_OK;
+}
+
+/* A column of ones after a word of zeros, and what repeats the first lane of the last word. */
+tv_status pccx_net_upload_softmax(pccx_network *w, uint32_t node, const tv_diag_sink *sink)
+{
+    const pccx_net_value *v = pccx_net_value_at(w, pccx_net_graph_node(w, node)->output);
+    pccx_net_node *own = &w->nodes[node];
+    uint32_t rest = v->columns % PCCX_LOWER_LANES, k = (v->words + 1) * PCCX_LOWER_LANES,
+             row_bytes = pccx_lower_beats(k) * PCCX_LOWER_BEAT_BYTES;
+    uint8_t last[PCCX_LOWER_LANES * PCCX_LOWER_BEAT_BYTES] = {0};
+    tv_status status = TV_OK;
+    own->operands[0] = k <= w->k_max ? pccx_lower_reserve(&w->l, (uint64_t)PCCX_LOWER_LANES * row_bytes) : 0;
+    own->operands[1] = pccx_lower_reserve(&w->l, sizeof last);
+    if (w->l.timing)
+        return TV_OK;
+    uint8_t *ones = calloc(1, (size_t)row_bytes);
+    if (!ones)
+        return tv_fail_memory(sink);
+    for (uint32_t c = PCCX_LOWER_LANES; c < PCCX_LOWER_LANES + v->columns; c++)
+        ones[c / 2] |= (uint8_t)(1 << c % 2 * 4);
+    for (uint32_t r = 0; r < PCCX_LOWER_LANES; r++)
+        last[r * PCCX_LOWER_BEAT_BYTES + (r < rest ? r / 2 : 0)] = (uint8_t)(1 << (r < rest ? r % 2 * 4 : 0));
+    if (own->operands[0])
+        status = tv_machine_write(w->l.machine, "host", own->operands[0], ones, row_bytes, sink);
+    if (status == TV_OK)
+        status = tv_machine_write(w->l.machine, "host", own->operands[1], last, sizeof last, sink);
+    free(ones);
+    return status;
 }
 
 /* ---- Norms ---- */

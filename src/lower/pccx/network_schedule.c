@@ -125,13 +125,15 @@ static bool conflicts(const entry *a, const entry *b)
            (a->reads_max && b->writes_max);
 }
 
+/* What the previous entry of its queue is after, an entry is after, too. */
 static void find_conflicts(struct pccx_net_schedule *s, entry *e)
 {
+    const entry *before = s->last[e->queue] == NONE ? NULL : &s->entries[s->last[e->queue]];
     for (unsigned k = 0; k < QUEUES; k++) {
-        int i = k == e->queue ? NONE : s->last[k];
-        while (i != NONE && !conflicts(e, &s->entries[i]))
+        int i = k == e->queue ? NONE : s->last[k], known = before ? before->after[k] : NONE;
+        while (i > known && !conflicts(e, &s->entries[i]))
             i = s->entries[i].previous;
-        e->after[k] = i;
+        e->after[k] = i > known ? i : known;
     }
     e->previous = s->last[e->queue];
     s->last[e->queue] = (int)s->count;

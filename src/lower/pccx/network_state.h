@@ -257,6 +257,10 @@ tv_status pccx_net_run_step(tv_machine *machine, const tv_network_step *step, co
 tv_status pccx_net_pack_tensor(pccx_lowering *l, const tv_tensor *b, const pccx_lower_matrix *to,
                                const tv_diag_sink *sink);
 
+/* ---- network_rows.c ---- */
+
+tv_status pccx_net_upload_softmax(pccx_network *w, uint32_t node, const tv_diag_sink *sink);
+
 /* ---- network_emit.c ---- */
 
 /* out[m][n1 - n0] (+)= in[m][k] * matrix^T, for rows [n0, n1) of matrix `which` of a stack and its columns
@@ -320,6 +324,9 @@ void pccx_net_multiply_small(pccx_network *w, const pccx_net_small_product *p, u
 /* out[rows][columns] (+)= in[rows][columns], or minus it; at most PCCX_NET_CLIP_COLUMNS columns. */
 void pccx_net_multiply_identity(pccx_network *w, uint32_t out, uint32_t in, uint32_t rows, uint32_t columns, bool minus,
                                 unsigned flags);
+
+/* The same for L2 words, whose rows have PCCX_NET_CLIP_COLUMNS or 8 elements. */
+void pccx_net_multiply_words(pccx_network *w, uint32_t out, uint32_t in, uint32_t words, bool minus, unsigned flags);
 
 /* Finds the values that products clip. */
 void pccx_net_find_clips(pccx_network *w);

@@ -245,24 +245,6 @@ static tv_status upload_conv(pccx_network *w, uint32_t node, const tv_diag_sink 
     return status;
 }
 
-static tv_status upload_identity(pccx_network *w, uint32_t node, const tv_diag_sink *sink)
-{
-    uint32_t size = pccx_net_value_at(w, pccx_net_graph_node(w, node)->output)->columns;
-    float *values = w->l.timing ? NULL : calloc((uint64_t)size * size, sizeof *values);
-    if (!values && !w->l.timing)
-        return tv_fail_memory(sink);
-    for (uint64_t i = 0; i < size && values; i++)
-        values[i * (size + 1)] = 1;
-    tv_matrix from = {.name = "identity", .values = values, .rows = size, .columns = size, .count = 1};
-    const tv_weight_report report = w->l.weights;
-    w->l.weights = (tv_weight_report){0};
-    pccx_lower_reserve_matrix(&w->l, &from, size, 1, &w->nodes[node].matrix);
-    tv_status status = w->l.timing ? TV_OK : pccx_lower_pack(&w->l, &from, 1, &w->nodes[node].matrix, sink);
-    w->l.weights = report;
-    free(values);
-    return status;
-}
-
 static tv_status upload_norm(pccx_network *w, uint32_t node, const tv_diag_sink *sink)
 {
     const tv_graph_node *n = pccx_net_graph_node(w, node);
@@ -308,7 +290,7 @@ static tv_status upload_node(pccx_network *w, uint32_t node, const tv_diag_sink 
     case TV_OP_AVERAGE_POOL:
         return upload_conv(w, node, sink);
     case TV_OP_SOFTMAX:
-        return upload_identity(w, node, sink);
+        return pccx_net_upload_softmax(w, node, sink);
     case TV_OP_NORM:
     case TV_OP_RMS_NORMALIZATION:
     case TV_OP_LAYER_NORMALIZATION:
