@@ -62,6 +62,7 @@ static tv_status fail(const reader *r, const tv_json_value *at, const char *form
 static tv_status read_text(const reader *r, const tv_json_value *object, const char *key, const char **out)
 {
     const tv_json_value *v = tv_json_get(object, key);
+    *out = NULL;
     if (!tv_json_string(v))
         return fail(r, v ? v : object, "'%s' is missing, or not a string", key);
     *out = tv_json_string(v);
@@ -71,6 +72,7 @@ static tv_status read_text(const reader *r, const tv_json_value *object, const c
 static tv_status read_count(const reader *r, const tv_json_value *object, const char *key, uint64_t max, uint64_t *out)
 {
     const tv_json_value *v = tv_json_get(object, key);
+    *out = 0;
     if (!tv_json_is(v, TV_JSON_INTEGER) || v->integer < 0 || (uint64_t)v->integer > max)
         return fail(r, v ? v : object, "'%s' is not an integer from 0 to %" PRIu64, key, max);
     *out = (uint64_t)v->integer;
@@ -81,6 +83,7 @@ static tv_status read_count(const reader *r, const tv_json_value *object, const 
 static tv_status read_list(const reader *r, const tv_json_value *object, const char *key, const tv_json_value **out)
 {
     const tv_json_value *list = tv_json_get(object, key);
+    *out = NULL;
     if (!tv_json_is(list, TV_JSON_ARRAY) || list->count > LIST_MAX)
         return fail(r, list ? list : object, "'%s' is missing, or not a list", key);
     for (const tv_json_value *v = tv_json_first(list); v; v = v->next)
