@@ -11,7 +11,6 @@
 #include "kernels/weighted_sum.h"
 
 enum {
-    EXACT_LENGTH_MAX = 1 << 16, /* products of INT8 whose sum is exact in 32 bits */
     GROUP_BLOCK = 64,
     ROW_BLOCK = 32,
     OUTPUT_BLOCK = 16,
@@ -23,7 +22,7 @@ cmdq_variant cmdq_choose_variant(const cmdq_matmul *p, bool integer_weights, boo
     bool panel = p->dense && p->m >= PANEL_ROWS_MIN && tv_gemm_panel(p->level) != NULL;
     if (p->transposed && !exact && !p->grouped)
         return CMDQ_VARIANT_WEIGHTED_SUM;
-    if (!integer_weights || p->group > EXACT_LENGTH_MAX)
+    if (!integer_weights || p->group > CMDQ_EXACT_LENGTH_MAX)
         return CMDQ_VARIANT_SCALAR;
     if (p->grouped && exact && p->dense && p->group == TV_GROUP_SIZE)
         return panel ? CMDQ_VARIANT_PANEL_GROUPS : CMDQ_VARIANT_VECTORS;
@@ -182,7 +181,7 @@ static void multiply_bytes(void *product, uint64_t from, uint64_t to)
 }
 
 /* `count` dot products of `length` elements, from element `first` of activation row i and weight row j on; each starts
- * a_step and b_step elements after the one before. length <= EXACT_LENGTH_MAX, count <= GROUP_BLOCK. */
+ * a_step and b_step elements after the one before. length <= CMDQ_EXACT_LENGTH_MAX, count <= GROUP_BLOCK. */
 static void dot_products(const cmdq_matmul *p, uint64_t i, uint64_t j, uint64_t first, uint64_t a_step, uint64_t b_step,
                          uint64_t length, uint64_t count, float *out)
 {

@@ -9,6 +9,8 @@
 #include "kernels/gemv_grouped.h"
 #include "sim/pool.h"
 
+enum { CMDQ_EXACT_LENGTH_MAX = 1 << 16 }; /* products of INT8 whose sum is exact in 32 bits */
+
 /* How a product is computed. All variants give the same bits. */
 typedef enum cmdq_variant {
     CMDQ_VARIANT_SCALAR,       /* output by output: binary32 operands, or k too long for exact sums in 32 bits */
