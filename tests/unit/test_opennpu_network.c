@@ -157,6 +157,28 @@ static uint32_t lenet(maker *m)
         &(tv_graph_attrs){.lists = &(tv_graph_lists){.kernel = {5, 4}, .stride = {1, 1}, .dilation = {1, 1}}});
     return linear(m, reshape(m, y, (tv_graph_shape){2, {2, 24}}), 10, 24, NO, TV_NO_VALUE);
 }
+/* A residual block of ResNet. */
+static uint32_t block(maker *m)
+{
+    uint32_t x = pool(m, TV_OP_MAX_POOL, conv(m, m->x, 64, 3, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU),
+                      (window){3, 2, 1, 1});
+    uint32_t y = conv(m, x, 64, 64, 1, (window){1, 1, 0, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU);
+    y = conv(m, y, 64, 64, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU);
+    x = conv(m, x, 128, 64, 1, (window){1, 1, 0, 1}, TV_NO_VALUE, NO);
+    return conv(m, y, 128, 64, 1, (window){1, 1, 0, 1}, x, TV_ACTIVATION_RELU);
+}
+/* Values of different sizes with long lives, of which L2 has room for some only. */
+static uint32_t pyramid(maker *m)
+{
+    uint32_t x = m->x, kept[6] = {TV_NO_VALUE};
+    for (unsigned i = 0; i < 24; i++) {
+        uint32_t channels = 16U << i % 3, from = i ? 16U << (i - 1) % 3 : 16;
+        x = conv(m, x, channels, from, 1, (window){1, 1, 0, 1}, i >= 6 ? kept[i % 6] : TV_NO_VALUE,
+                 i % 2 ? TV_ACTIVATION_RELU : NO);
+        kept[i % 6] = x;
+    }
+    return x;
+}
 static uint32_t attention(maker *m)
 {
     const uint32_t heads[] = {0, 2, 1, 3}, last[] = {0, 1, 3, 2};
@@ -414,6 +436,8 @@ static const network networks[] = {
     {"stride 3", strided3, IMAGES, false, false},
     {"convolution with Swish", swish_conv, IMAGES, true, false},
     {"one spatial axis", one_axis, IMAGES, false, false},
+    {"residual block", block, {4, {1, 3, 40, 40}}, false, false},
+    {"values of different sizes", pyramid, {4, {1, 16, 20, 20}}, false, false},
     {"attention", attention, ROWS, true, false},
     {"concatenated channels", concatenation, IMAGES, true, false},
     {"concatenated rows", concatenated_rows, ROWS, false, false},

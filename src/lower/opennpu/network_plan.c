@@ -107,30 +107,41 @@ static uint64_t plane_bytes(const opennpu_network *net, uint32_t value)
     return rows == 1 ? columns : opennpu_net_blocks(net, rows) * columns * net->m.k;
 }
 
+static uint32_t last_use(const opennpu_network *net, const uint32_t *last_uses, uint32_t value)
+{
+    return last_uses[value] == UINT32_MAX ? (uint32_t)net->graph->nodes.count : last_uses[value];
+}
+
+/* The words of a value, which live as long as those that share them, and its planes. */
+static bool add_value(opennpu_network *net, life_list *l, const uint32_t *last_uses, uint32_t v)
+{
+    const tv_graph_value *g = tv_graph_value_at(net->graph, v);
+    uint64_t slack = opennpu_lower_vector_bytes(&net->m);
+    uint32_t first = g->source == TV_VALUE_COMPUTED ? g->producer : 0, last = 0;
+    bool root = net->values[v].storage == v;
+    for (uint32_t u = v; u < net->graph->values.count && root; u++) /* others are later */
+        if (net->values[u].storage == v && last_use(net, last_uses, u) > last)
+            last = last_use(net, last_uses, u);
+    if (root && !add_life(l, tv_graph_elements(net->graph, v) * 4 + slack, first, last, &net->m.values[v].at))
+        return false;
+    return !net->values[v].by_rows ||
+           add_life(l, plane_bytes(net, v) + slack, first, last_use(net, last_uses, v), &net->values[v].planes);
+}
+
+/* In the order of their first nodes. */
 static bool add_values(opennpu_network *net, life_list *l, const uint32_t *last_uses)
 {
-    uint32_t end = (uint32_t)net->graph->nodes.count;
     uint64_t slack = opennpu_lower_vector_bytes(&net->m);
-    for (uint32_t v = 0; v < net->graph->values.count; v++) {
-        const tv_graph_value *g = tv_graph_value_at(net->graph, v);
-        uint32_t first = g->source == TV_VALUE_COMPUTED ? g->producer : 0, last = 0;
-        bool root = g->source != TV_VALUE_CONSTANT && net->values[v].used && net->values[v].storage == v;
-        for (uint32_t u = v; u < net->graph->values.count && root; u++) { /* aliases are later */
-            if (net->values[u].storage != v)
-                continue;
-            uint32_t own = last_uses[u] == UINT32_MAX ? end : last_uses[u];
-            last = own > last ? own : last;
-        }
-        if (root && !add_life(l, tv_graph_elements(net->graph, v) * 4 + slack, first, last, &net->m.values[v].at))
+    for (uint32_t v = 0; v < net->graph->values.count; v++)
+        if (tv_graph_value_at(net->graph, v)->source == TV_VALUE_INPUT && !add_value(net, l, last_uses, v))
             return false;
-        last = last_uses[v] == UINT32_MAX ? end : last_uses[v];
-        if (net->values[v].by_rows && !add_life(l, plane_bytes(net, v) + slack, first, last, &net->values[v].planes))
+    for (uint32_t i = 0; i < net->graph->nodes.count; i++) {
+        if (!add_value(net, l, last_uses, opennpu_net_node_at(net, i)->output))
             return false;
-    }
-    for (uint32_t i = 0; i < end; i++)
         if (net->nodes[i].scratch_bytes &&
             !add_life(l, net->nodes[i].scratch_bytes + slack, i, i, &net->nodes[i].scratch))
             return false;
+    }
     return true;
 }
 
