@@ -102,10 +102,10 @@ void pccx_net_multiply_small(pccx_network *w, const pccx_net_small_product *p, u
     }
 }
 
-void pccx_net_multiply_identity(pccx_network *w, uint32_t out, uint32_t in, uint32_t rows, uint32_t columns, bool minus,
-                                unsigned flags)
+static void multiply_rows(pccx_network *w, uint32_t out, uint32_t in, uint32_t rows, uint32_t columns, uint64_t scales,
+                          unsigned flags)
 {
-    pccx_net_small_product p = {.scales = minus ? w->l.map.minus_ones : w->l.map.ones,
+    pccx_net_small_product p = {.scales = scales,
                                 .matrix = columns > PCCX_LOWER_BEAT_WEIGHTS ? w->identity : w->l.map.identity,
                                 .m = rows,
                                 .n = columns,
@@ -114,17 +114,23 @@ void pccx_net_multiply_identity(pccx_network *w, uint32_t out, uint32_t in, uint
     pccx_net_multiply_small(w, &p, out, in);
 }
 
-/* Words after whole rows of 64 elements are rows of 8. */
-void pccx_net_multiply_words(pccx_network *w, uint32_t out, uint32_t in, uint32_t words, bool minus, unsigned flags)
+void pccx_net_multiply_identity(pccx_network *w, uint32_t out, uint32_t in, uint32_t rows, uint32_t columns, bool minus,
+                                unsigned flags)
+{
+    multiply_rows(w, out, in, rows, columns, minus ? w->l.map.minus_ones : w->l.map.ones, flags);
+}
+
+void pccx_net_multiply_words(pccx_network *w, uint32_t out, uint32_t in, uint32_t words, uint64_t scales,
+                             unsigned flags)
 {
     uint32_t rest = words % ROW_WORDS, done = words - rest;
-    pccx_net_multiply_identity(w, out, in, words / ROW_WORDS, COLUMNS, minus, flags);
-    pccx_net_multiply_identity(w, out + done, in + done, rest, PCCX_LOWER_LANES, minus, flags);
+    multiply_rows(w, out, in, words / ROW_WORDS, COLUMNS, scales, flags);
+    multiply_rows(w, out + done, in + done, rest, PCCX_LOWER_LANES, scales, flags);
 }
 
 void pccx_net_clip_words(pccx_network *w, const pccx_net_clip *clip, uint32_t x, uint32_t words)
 {
-    pccx_net_multiply_words(w, x, x, words, false, (unsigned)clip->scale << PCCX_LOWER_SCALE_SHIFT);
+    pccx_net_multiply_words(w, x, x, words, w->l.map.ones, (unsigned)clip->scale << PCCX_LOWER_SCALE_SHIFT);
 }
 
 void pccx_net_shift_words(pccx_network *w, const pccx_net_clip *clip, uint32_t x, uint32_t words, bool down)
@@ -143,9 +149,9 @@ void pccx_net_clip_max(pccx_network *w, const pccx_net_clip *clip, uint32_t x, u
     for (uint32_t i = 0; i < words; i += piece) {
         uint32_t count = words - i < piece ? words - i : piece, t = pccx_net_temporary(w);
         pccx_net_move(w, t, y + i, count);
-        pccx_net_multiply_words(w, t, x + i, count, true, scale | PCCX_LOWER_ACCM);
+        pccx_net_multiply_words(w, t, x + i, count, w->l.map.minus_ones, scale | PCCX_LOWER_ACCM);
         pccx_net_shift_words(w, clip, t, count, true);
-        pccx_net_multiply_words(w, x + i, t, count, false, scale | PCCX_LOWER_ACCM);
+        pccx_net_multiply_words(w, x + i, t, count, w->l.map.ones, scale | PCCX_LOWER_ACCM);
         pccx_net_shift_words(w, clip, x + i, count, false);
     }
 }

@@ -13,6 +13,20 @@ static void add_scaled(pccx_network *w, uint32_t out, uint32_t in, float factor,
     pccx_lower_scale(&w->l, out, in, pccx_net_scalar(w, factor), length, accm ? PCCX_LOWER_ACCM : 0);
 }
 
+/* out[words] (+)= row * in, where `row` has PCCX_NET_CLIP_COLUMNS times the same number in host memory: a product with
+ * the identity, and a second one with what its activations lose. */
+static void add_precisely(pccx_network *w, uint32_t out, uint32_t in, uint64_t row, uint32_t words, bool accm)
+{
+    uint32_t piece = PCCX_NET_PIECE / PCCX_LOWER_LANES;
+    for (uint32_t i = 0; i < words; i += piece) {
+        uint32_t count = words - i < piece ? words - i : piece, lost = pccx_net_temporary(w);
+        pccx_net_move(w, lost, in + i, count);
+        pccx_net_multiply_words(w, lost, in + i, count, w->l.map.minus_ones, PCCX_LOWER_ACCM);
+        pccx_net_multiply_words(w, out + i, in + i, count, row, accm ? PCCX_LOWER_ACCM : 0);
+        pccx_net_multiply_words(w, out + i, lost, count, row, PCCX_LOWER_ACCM);
+    }
+}
+
 /* out[length] (+)= a number */
 static void add_number(pccx_network *w, uint32_t out, float number, uint32_t length, bool accm)
 {
@@ -253,7 +267,7 @@ static uint32_t fetch_full(pccx_network *w, uint32_t node, unsigned k, uint32_t 
     return addr;
 }
 
-static float scalar_of(const pccx_network *w, const tv_graph_node *n, unsigned k)
+float pccx_net_scalar_of(const pccx_network *w, const tv_graph_node *n, unsigned k)
 {
     const tv_tensor *t = tv_graph_value_at(w->graph, n->inputs[k])->tensor;
     float x = 1;
@@ -283,7 +297,7 @@ static void add_operand(pccx_network *w, uint32_t node, unsigned k, uint32_t out
     case PCCX_NET_FULL:
         x = fetch_full(w, node, k, row, rows);
         if (accm || sign != 1)
-            add_scaled(w, out, x, sign, length, accm);
+            add_precisely(w, out, x, sign < 0 ? w->l.map.minus_ones : w->l.map.ones, rows * v->words, accm);
         else if (x != out)
             pccx_net_move(w, out, x, (uint64_t)rows * v->words);
         return;
@@ -291,7 +305,7 @@ static void add_operand(pccx_network *w, uint32_t node, unsigned k, uint32_t out
         pccx_net_add_row(w, out, row_addr(w, node, k), rows, v->columns, sign < 0, accm);
         return;
     case PCCX_NET_SCALAR:
-        add_number(w, out, sign * scalar_of(w, n, k), length, accm);
+        add_number(w, out, sign * pccx_net_scalar_of(w, n, k), length, accm);
         return;
     case PCCX_NET_PER_ROW:
         x = pccx_net_fetch(w, n->inputs[k], row, rows);
@@ -323,7 +337,10 @@ static void multiply_operand(pccx_network *w, uint32_t node, unsigned k, uint32_
                                               padded - i < PCCX_NET_PIECE ? padded - i : PCCX_NET_PIECE);
         return;
     case PCCX_NET_SCALAR:
-        pccx_lower_scale(&w->l, out, in, pccx_net_scalar(w, scalar_of(w, n, other)), rows * padded, flags);
+        if (w->nodes[node].operands[other])
+            add_precisely(w, out, in, w->nodes[node].operands[other], rows * v->words, false);
+        else
+            pccx_lower_scale(&w->l, out, in, pccx_net_scalar(w, pccx_net_scalar_of(w, n, other)), rows * padded, flags);
         return;
     case PCCX_NET_PER_ROW:
         x = pccx_net_fetch(w, n->inputs[other], row, rows);

@@ -6,9 +6,8 @@
 
 enum { ROWS_OF_GEMM = 4 }; /* fewer rows are GEMVs */
 
-static void emit_matrix(pccx_network *w, uint32_t out, uint32_t in, uint32_t m, uint32_t n, uint32_t k, bool accm)
+static void emit_matrix(pccx_network *w, uint32_t out, uint32_t in, uint32_t m, uint32_t n, uint32_t k, unsigned flags)
 {
-    unsigned flags = accm ? PCCX_LOWER_ACCM : 0;
     if (m == 1)
         pccx_lower_gemv(&w->l, out, in, n, k, flags);
     else
@@ -40,7 +39,7 @@ static void multiply_group(pccx_network *w, const pccx_net_product *p, uint32_t 
     for (unsigned plane = 0; plane < t->planes; plane++) {
         stream_rows(w, p->m > 1, addr + plane * pccx_lower_plane_bytes(rows, columns), rows, p->n0 - first,
                     p->n1 - first, columns);
-        emit_matrix(w, out, in, p->m, p->n1 - p->n0, p->k, accm || plane);
+        emit_matrix(w, out, in, p->m, p->n1 - p->n0, p->k, p->flags | (accm || plane ? PCCX_LOWER_ACCM : 0));
     }
 }
 
@@ -66,7 +65,7 @@ void pccx_net_add_row(pccx_network *w, uint32_t out, uint64_t row, uint32_t rows
             m = count < ROWS_OF_GEMM ? 1 : count;
             pccx_lower_stream(&w->l, m > 1, row, 2 * (uint64_t)n);
             pccx_lower_stream(&w->l, m > 1, w->units[negative], (uint64_t)n * PCCX_LOWER_BEAT_BYTES);
-            emit_matrix(w, out + (r + i) * (n / PCCX_LOWER_LANES), w->l.plan.ones, m, n, 1, accm);
+            emit_matrix(w, out + (r + i) * (n / PCCX_LOWER_LANES), w->l.plan.ones, m, n, 1, accm ? PCCX_LOWER_ACCM : 0);
         }
     }
 }

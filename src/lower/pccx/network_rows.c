@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lowers operators along the rows of networks: softmax, norms, reductions. The SFU processes row by row. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "lower/pccx/network_state.h"
+#include "num/float.h"
 
 /* Words after the squares of a row: their sum; its root, then the row. */
 enum { SUM = PCCX_LOWER_BLOCK / PCCX_LOWER_LANES, ROOT };
@@ -71,7 +73,7 @@ static void sum_rows(pccx_network *w, const softmax *s, uint32_t exps, uint32_t 
     pccx_net_small_product p = {w->l.map.ones,    s->own->operands[0],      rows,
                                 PCCX_LOWER_LANES, pitch * PCCX_LOWER_LANES, scale};
     pccx_net_move(w, lost, exps, rows * pitch);
-    pccx_net_multiply_words(w, lost, exps, rows * pitch, true, scale | PCCX_LOWER_ACCM);
+    pccx_net_multiply_words(w, lost, exps, rows * pitch, w->l.map.minus_ones, scale | PCCX_LOWER_ACCM);
     pccx_net_multiply_small(w, &p, sums, exps);
     p.flags = PCCX_LOWER_ACCM;
     pccx_net_multiply_small(w, &p, sums, lost);
@@ -175,23 +177,28 @@ tv_status pccx_net_upload_softmax(pccx_network *w, uint32_t node, const tv_diag_
 
 /* ---- Norms ---- */
 
+/* to = x - mean, rows of a tile: the mean times -1 is a product, and so is what repeats it in all columns; a second one
+ * repeats what the activations lose. `room` has two words for each row. */
+static void center_rows(pccx_network *w, const pccx_net_node *own, const pccx_net_value *v, uint32_t to, uint32_t x,
+                        uint32_t rows, uint32_t room)
+{
+    uint32_t lost = room + rows;
+    pccx_net_small_product mean = {own->operands[2],
+                                   own->operands[2] + PCCX_LOWER_WORD_BYTES,
+                                   rows,
+                                   PCCX_LOWER_LANES,
+                                   v->columns,
+                                   0},
+                           repeat = {w->l.map.ones, w->units[0], rows, v->columns, 1, PCCX_LOWER_ACCM};
+    pccx_net_multiply_small(w, &mean, room, x);
+    pccx_net_move(w, lost, room, rows);
+    pccx_net_multiply_identity(w, lost, room, rows, PCCX_LOWER_LANES, true, PCCX_LOWER_ACCM);
+    pccx_net_move(w, to, x, rows * v->words);
+    pccx_net_multiply_small(w, &repeat, to, room);
+    pccx_net_multiply_small(w, &repeat, to, lost);
+}
+
 /* The work on a row has two stages; that of the next row begins before the second one, so that engines overlap. */
-
-/* Returns the address of the sum of a row, times -1 / its length. */
-static uint32_t begin_center(pccx_network *w, const pccx_net_value *v, uint32_t x)
-{
-    uint32_t sum = pccx_net_temporary(w), minus = pccx_net_scalar(w, -1 / (float)v->columns);
-    pccx_lower_cvo(&w->l, PCCX_CVO_REDUCE_SUM, sum, x, v->columns, 0);
-    pccx_lower_scale(&w->l, sum, sum, minus, 1, 0);
-    return sum;
-}
-
-/* to = x - mean */
-static void end_center(pccx_network *w, const pccx_net_value *v, uint32_t to, uint32_t x, uint32_t sum)
-{
-    pccx_net_move(w, to, x, v->words);
-    pccx_lower_scale(&w->l, to, w->l.plan.ones, sum, v->columns, PCCX_LOWER_ACCM);
-}
 
 /* Squares of a row, which is at `vector` in host memory, too, in blocks; then the length times epsilon. Returns their
  * address. */
@@ -204,7 +211,8 @@ static uint32_t begin_normalize(pccx_network *w, uint32_t node, const pccx_net_v
     return squares;
 }
 
-/* to = x / sqrt(mean of squares + epsilon) * gains, which include the root of the length */
+/* to = x / sqrt(sum of squares + length * epsilon), times gains that include the root of the length, unless these are a
+ * matrix */
 static void end_normalize(pccx_network *w, uint32_t node, const pccx_net_value *v, uint32_t to, uint32_t x,
                           uint32_t squares)
 {
@@ -213,19 +221,13 @@ static void end_normalize(pccx_network *w, uint32_t node, const pccx_net_value *
                    PCCX_LOWER_ACCM);
     pccx_lower_cvo(&w->l, PCCX_CVO_SQRT, root, sum, 1, 0);
     pccx_net_move(w, root + 1, x, v->words);
-    pccx_lower_cvo(&w->l, PCCX_CVO_SCALE, root + 1, root, v->columns, PCCX_LOWER_RECIP_SCALE);
-    pccx_lower_multiply(&w->l, to, root + 1, w->nodes[node].operands[1], w->l.map.identity, padded, false, false);
+    bool dense = w->nodes[node].matrix.rows;
+    pccx_lower_cvo(&w->l, PCCX_CVO_SCALE, dense ? to : root + 1, root, v->columns, PCCX_LOWER_RECIP_SCALE);
+    if (!dense)
+        pccx_lower_multiply(&w->l, to, root + 1, w->nodes[node].operands[1], w->l.map.identity, padded, false, false);
 }
 
 /* Both stages of the rows of a tile. */
-static void center_rows(pccx_network *w, const pccx_net_value *v, uint32_t out, uint32_t in, uint32_t rows)
-{
-    for (uint32_t i = 0, sum = 0, next; i <= rows; i++, sum = next) {
-        next = i < rows ? begin_center(w, v, in + i * v->words) : 0;
-        if (i > 0)
-            end_center(w, v, out + (i - 1) * v->words, in + (i - 1) * v->words, sum);
-    }
-}
 static void normalize_rows(pccx_network *w, uint32_t node, const pccx_net_value *v, uint32_t out, uint32_t in,
                            uint32_t rows, uint64_t vectors)
 {
@@ -237,18 +239,42 @@ static void normalize_rows(pccx_network *w, uint32_t node, const pccx_net_value 
     }
 }
 
+/* x[rows] times a diagonal matrix, whose activations have a scale for numbers of at most 8 deviations; a second product
+ * adds what they lose. */
+static void multiply_gains(pccx_network *w, const pccx_net_node *own, const pccx_net_value *v, uint32_t x,
+                           uint32_t rows)
+{
+    enum { DEVIATIONS = 8, STEPS = 127 };
+    float scale = exp2f(roundf(log2f(DEVIATIONS / sqrtf((float)v->columns) / STEPS)));
+    pccx_net_product p = {.matrix = &own->matrix,
+                          .n1 = own->matrix.rows,
+                          .k = own->matrix.columns,
+                          .m = rows,
+                          .flags = (unsigned)tv_bf16_from_f32(scale) << PCCX_LOWER_SCALE_SHIFT};
+    uint32_t lost = pccx_net_scratch(w, (uint64_t)rows * v->words);
+    pccx_net_move(w, lost, x, rows * v->words);
+    pccx_net_multiply_words(w, lost, x, rows * v->words, w->l.map.minus_ones, p.flags | PCCX_LOWER_ACCM);
+    pccx_net_multiply(w, &p, x, x, false);
+    p.flags = 0;
+    pccx_net_multiply(w, &p, x, lost, true);
+}
+
+/* The mean is subtracted in a first pass, the result of which, or the input, is stored before its squares are
+ * products. */
 tv_status pccx_net_norm(pccx_network *w, uint32_t node, const tv_diag_sink *sink)
 {
+    enum { ROWS_MAX = 48 }; /* so that the gains of a tile are multiplied while the SFU processes the next one */
     const tv_graph_node *n = pccx_net_graph_node(w, node);
+    const pccx_net_node *own = &w->nodes[node];
     pccx_net_value *v = pccx_net_value_at(w, n->output);
-    uint32_t count = rows_of_tile(w, node, v->rows, 2 * (uint64_t)v->words), x = n->inputs[0];
+    uint32_t count = rows_of_tile(w, node, v->rows < ROWS_MAX ? v->rows : ROWS_MAX, 3 * (uint64_t)v->words + 2),
+             x = n->inputs[0];
     uint64_t vectors = pccx_net_value_at(w, x)->home;
-    bool center = n->attrs.subtract_mean || n->op == TV_OP_LAYER_NORMALIZATION;
-    for (uint32_t r = 0, tile = 0; r < v->rows && center; r += count) {
+    for (uint32_t r = 0, tile = 0; r < v->rows && own->operands[2]; r += count) {
         uint32_t rows = v->rows - r < count ? v->rows - r : count;
         pccx_net_begin_tile(w, node, tile++, 2);
         uint32_t in = pccx_net_fetch(w, x, r, rows), out = pccx_net_locate(w, n->output, r, rows);
-        center_rows(w, v, out, in, rows);
+        center_rows(w, own, v, out, in, rows, pccx_net_scratch(w, 2 * (uint64_t)rows));
         pccx_net_put(w, n->output, r, rows, out);
         vectors = v->home;
         x = r + rows == v->rows ? n->output : x;
@@ -262,11 +288,57 @@ tv_status pccx_net_norm(pccx_network *w, uint32_t node, const tv_diag_sink *sink
         pccx_net_begin_tile(w, node, tile++, 2);
         uint32_t in = pccx_net_fetch(w, x, r, rows), out = pccx_net_locate(w, n->output, r, rows);
         normalize_rows(w, node, v, out, in, rows, vectors + (uint64_t)r * v->words * PCCX_LOWER_WORD_BYTES);
-        if (w->nodes[node].bias)
-            pccx_net_add_row(w, out, w->nodes[node].bias, rows, v->columns, false, true);
+        if (own->matrix.rows)
+            multiply_gains(w, own, v, out, rows);
+        if (own->bias)
+            pccx_net_add_row(w, out, own->bias, rows, v->columns, false, true);
         pccx_net_put(w, n->output, r, rows, out);
     }
     return TV_OK;
+}
+
+/* The column of the mean: scales, of which the first one is -1 / length, and the rows; the others are zero. */
+static tv_status upload_mean(pccx_network *w, uint32_t node, uint32_t columns, const tv_diag_sink *sink)
+{
+    uint32_t row_bytes = pccx_lower_beats(columns) * PCCX_LOWER_BEAT_BYTES,
+             bytes = PCCX_LOWER_WORD_BYTES + PCCX_LOWER_LANES * row_bytes;
+    w->nodes[node].operands[2] = pccx_lower_reserve(&w->l, bytes);
+    if (w->l.timing)
+        return TV_OK;
+    uint8_t *image = calloc(1, bytes);
+    if (!image)
+        return tv_fail_memory(sink);
+    tv_store_le(image, tv_bf16_from_f32(-1 / (float)columns), 2);
+    for (uint32_t c = 0; c < columns; c++)
+        image[PCCX_LOWER_WORD_BYTES + c / 2] |= (uint8_t)(1 << c % 2 * 4);
+    tv_status status = tv_machine_write(w->l.machine, "host", w->nodes[node].operands[2], image, bytes, sink);
+    free(image);
+    return status;
+}
+
+tv_status pccx_net_upload_norm(pccx_network *w, uint32_t node, const float *gains, const tv_diag_sink *sink)
+{
+    enum { DENSE_MAX = 1024, ROWS_MIN = 32 };
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    const pccx_net_value *v = pccx_net_value_at(w, n->output);
+    if (n->attrs.subtract_mean || n->op == TV_OP_LAYER_NORMALIZATION)
+        TV_TRY(upload_mean(w, node, v->columns, sink));
+    if (v->columns > DENSE_MAX || v->columns > w->k_max || v->rows < ROWS_MIN)
+        return TV_OK;
+    float *values = w->l.timing ? NULL : calloc((uint64_t)v->columns * v->columns, sizeof *values),
+          root = sqrtf((float)v->columns);
+    if (!values && !w->l.timing)
+        return tv_fail_memory(sink);
+    for (uint64_t i = 0; i < v->columns && values; i++)
+        values[i * (v->columns + 1)] = gains ? gains[i] * root : root;
+    tv_matrix from = {.name = "gains", .values = values, .rows = v->columns, .columns = v->columns, .count = 1};
+    const tv_weight_report report = w->l.weights;
+    w->l.weights = (tv_weight_report){0};
+    pccx_lower_reserve_matrix(&w->l, &from, pccx_lower_padded(v->columns), 1, &w->nodes[node].matrix);
+    tv_status status = w->l.timing ? TV_OK : pccx_lower_pack(&w->l, &from, 1, &w->nodes[node].matrix, sink);
+    w->l.weights = report;
+    free(values);
+    return status;
 }
 
 /* ---- Reductions ---- */

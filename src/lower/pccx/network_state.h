@@ -261,6 +261,9 @@ tv_status pccx_net_pack_tensor(pccx_lowering *l, const tv_tensor *b, const pccx_
 
 tv_status pccx_net_upload_softmax(pccx_network *w, uint32_t node, const tv_diag_sink *sink);
 
+/* `gains` may be NULL. */
+tv_status pccx_net_upload_norm(pccx_network *w, uint32_t node, const float *gains, const tv_diag_sink *sink);
+
 /* ---- network_emit.c ---- */
 
 /* out[m][n1 - n0] (+)= in[m][k] * matrix^T, for rows [n0, n1) of matrix `which` of a stack and its columns
@@ -268,6 +271,7 @@ tv_status pccx_net_upload_softmax(pccx_network *w, uint32_t node, const tv_diag_
 typedef struct pccx_net_product {
     const pccx_lower_matrix *matrix;
     uint32_t which, n0, n1, from, k, m;
+    unsigned flags; /* of the instructions */
 } pccx_net_product;
 void pccx_net_multiply(pccx_network *w, const pccx_net_product *p, uint32_t out, uint32_t in, bool accm);
 
@@ -325,8 +329,10 @@ void pccx_net_multiply_small(pccx_network *w, const pccx_net_small_product *p, u
 void pccx_net_multiply_identity(pccx_network *w, uint32_t out, uint32_t in, uint32_t rows, uint32_t columns, bool minus,
                                 unsigned flags);
 
-/* The same for L2 words, whose rows have PCCX_NET_CLIP_COLUMNS or 8 elements. */
-void pccx_net_multiply_words(pccx_network *w, uint32_t out, uint32_t in, uint32_t words, bool minus, unsigned flags);
+/* The same for L2 words, times PCCX_NET_CLIP_COLUMNS factors at host address `scales`: rows have as many elements,
+ * those at the end 8. */
+void pccx_net_multiply_words(pccx_network *w, uint32_t out, uint32_t in, uint32_t words, uint64_t scales,
+                             unsigned flags);
 
 /* Finds the values that products clip. */
 void pccx_net_find_clips(pccx_network *w);
@@ -346,6 +352,9 @@ void pccx_net_clip_max(pccx_network *w, const pccx_net_clip *clip, uint32_t x, u
 
 /* x[length] = activation(x) of a product. If it is clipped, its bias has subtracted the middle. */
 void pccx_net_activate(pccx_network *w, uint32_t node, uint32_t x, uint32_t length);
+
+/* The number that an operand is. */
+float pccx_net_scalar_of(const pccx_network *w, const tv_graph_node *n, unsigned input);
 
 /* x[words] becomes the larger one of x and y, or with `smaller` the smaller one; `scaled`: both are. */
 void pccx_net_max(pccx_network *w, uint32_t x, uint32_t y, uint32_t words, bool smaller, bool scaled);

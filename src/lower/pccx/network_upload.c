@@ -77,12 +77,26 @@ static tv_status upload_rows(pccx_network *w, uint32_t constant, uint32_t value,
     return status;
 }
 
+static tv_status upload_filled(pccx_network *w, float value, uint32_t count, uint64_t *addr, const tv_diag_sink *sink)
+{
+    float *row = malloc(count * sizeof *row);
+    if (!row)
+        return tv_fail_memory(sink);
+    for (uint32_t i = 0; i < count; i++)
+        row[i] = value;
+    tv_status status = pccx_lower_upload_bf16(&w->l, row, count, addr, sink);
+    free(row);
+    return status;
+}
+
 static tv_status upload_operand(pccx_network *w, uint32_t node, unsigned k, const tv_diag_sink *sink)
 {
     const tv_graph_node *n = pccx_net_graph_node(w, node);
     if (!pccx_net_is_constant(w, n->inputs[k]))
         return TV_OK;
     pccx_net_operand_kind kind = pccx_net_operand_of(w, n, k);
+    if (kind == PCCX_NET_SCALAR && n->op == TV_OP_MUL)
+        return upload_filled(w, pccx_net_scalar_of(w, n, k), PCCX_NET_CLIP_COLUMNS, &w->nodes[node].operands[k], sink);
     if (kind != PCCX_NET_ROW && kind != PCCX_NET_FULL)
         return TV_OK;
     return upload_rows(w, n->inputs[k], n->output, kind == PCCX_NET_ROW ? 1 : pccx_net_value_at(w, n->output)->rows,
@@ -248,10 +262,14 @@ static tv_status upload_conv(pccx_network *w, uint32_t node, const tv_diag_sink 
 static tv_status upload_norm(pccx_network *w, uint32_t node, const tv_diag_sink *sink)
 {
     const tv_graph_node *n = pccx_net_graph_node(w, node);
-    float root = sqrtf((float)pccx_net_value_at(w, n->output)->columns);
+    float root = sqrtf((float)pccx_net_value_at(w, n->output)->columns), *gains = NULL;
     if (n->inputs[2] != TV_NO_VALUE)
         TV_TRY(upload_vector(w, node, n->inputs[2], 1, 0, &w->nodes[node].bias, sink));
-    return upload_vector(w, node, n->inputs[1], root, 0, &w->nodes[node].operands[1], sink);
+    if (n->inputs[1] != TV_NO_VALUE)
+        TV_TRY(read_constant(w, n->inputs[1], &gains, sink));
+    tv_status status = pccx_net_upload_norm(w, node, gains, sink);
+    free(gains);
+    return status == TV_OK ? upload_vector(w, node, n->inputs[1], root, 0, &w->nodes[node].operands[1], sink) : status;
 }
 
 /* ---- The network ---- */
@@ -337,18 +355,6 @@ static tv_status upload_units(pccx_network *w, const tv_diag_sink *sink)
         TV_TRY(status);
     }
     return TV_OK;
-}
-
-static tv_status upload_filled(pccx_network *w, float value, uint32_t count, uint64_t *addr, const tv_diag_sink *sink)
-{
-    float *row = malloc(count * sizeof *row);
-    if (!row)
-        return tv_fail_memory(sink);
-    for (uint32_t i = 0; i < count; i++)
-        row[i] = value;
-    tv_status status = pccx_lower_upload_bf16(&w->l, row, count, addr, sink);
-    free(row);
-    return status;
 }
 
 static tv_status upload_common(pccx_network *w, const tv_diag_sink *sink)
