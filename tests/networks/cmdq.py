@@ -52,7 +52,9 @@ def main():
     trivet, checks = os.path.abspath(sys.argv[1]), Checks()
     with tempfile.TemporaryDirectory() as folder:
         for name, percent in REACHED.items():
-            target = infer(trivet, save(name, folder, True), "--timing-only")
+            target = infer(trivet, save(name, folder, True), "--timing-only", "--explain-plan")
+            silent = [layer["name"] for layer in target["layers"] if layer["tiles"] and "busy: " not in (layer["plan"] or "")]
+            checks.check(f"{name}: plans are explained", not silent and "fewest cycles" in target["layers"][0]["plan"], silent)
             share = 100 * BOUNDS[name] / target["cycles"]
             checks.check(f"{name}: cycles", share >= percent, f"{target['cycles']} are {share:.1f} % of the bound, not {percent}")
             checks.check(f"{name}: host operations", target["host_ops"] == [], target["host_ops"])

@@ -71,6 +71,8 @@ typedef struct cmdq_net_block {
     uint32_t weights, params; /* buffers */
 } cmdq_net_block;
 
+typedef struct cmdq_net_text cmdq_net_text;
+
 typedef struct cmdq_network {
     cmdq_lowering l; /* queue entries and their dependencies: only what entries.c uses is set */
     cmdq_lower_plan plan;
@@ -99,6 +101,7 @@ typedef struct cmdq_network {
     unsigned engines[CMDQ_NET_ENGINES]; /* number of tensor and vector engines, and of DMA channels */
     uint64_t (*busy)[CMDQ_NET_ENGINES]; /* of each node: cycles of these engines */
     uint64_t *layer_ends;               /* of each node: cycle at which its last entry completes */
+    cmdq_net_text *texts;               /* of each node: its plan in words; NULL: they are not kept */
 } cmdq_network;
 
 static inline cmdq_net_value *cmdq_net_value_at(const cmdq_network *net, uint32_t value) { return &net->values[value]; }
@@ -224,6 +227,26 @@ void cmdq_net_find_attention(cmdq_network *net);
 
 /* Executes a product together with the nodes before it that are marked for it. False: there are none. */
 bool cmdq_net_emit_attention(cmdq_network *net, const tv_graph_node *n);
+
+/* ---- network_explain.c ---- */
+
+/* Allocates net->texts. TV_ERR_MEMORY. */
+tv_status cmdq_net_keep_texts(cmdq_network *net);
+
+/* Adds to the text of the current node, if texts are kept. */
+void cmdq_net_explain(cmdq_network *net, const char *format, ...) TV_PRINTF(2, 3);
+
+/* Adds that `node` executes the current one. */
+void cmdq_net_explain_with(cmdq_network *net, uint32_t node);
+
+/* Adds where the first input and the output of the current node are. */
+void cmdq_net_explain_values(cmdq_network *net, const tv_graph_node *n);
+
+/* Adds to the first node what the plans for the whole network take. */
+void cmdq_net_explain_search(cmdq_network *net, size_t plans, uint64_t best, uint64_t worst);
+
+/* Sets layers[node].plan, with the cycles of the engines in the last run. */
+void cmdq_net_explain_run(cmdq_network *net, uint32_t node);
 
 /* ---- network_products.c ---- */
 

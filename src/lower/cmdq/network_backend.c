@@ -42,6 +42,7 @@ static void destroy(void *state)
     free(net->layers);
     free(net->layer_ends);
     free(net->busy);
+    free(net->texts);
     free(net->tensors);
     free(net);
 }
@@ -119,6 +120,8 @@ static void emit_nodes(cmdq_network *net)
             cmdq_net_emit_product(net, n);
         else if (!net->in_attention[i])
             cmdq_net_emit_node(net, n);
+        else
+            cmdq_net_explain_with(net, net->in_attention[i] - 1);
         free_ended(net);
         if (net->status == TV_OK)
             cmdq_net_load_ahead(net, i + 1, 0);
@@ -224,7 +227,7 @@ static tv_status search_plan(cmdq_network *net, const tv_network_options *option
         {32768, ALL, 0, 65536},          {262144, ALL, 0, 65536},      {131072, ALL, 262144, 65536},
         {262144, 262144, 262144, 32768},
     };
-    uint64_t best = UINT64_MAX;
+    uint64_t best = UINT64_MAX, worst = 0;
     size_t chosen = 0;
     for (size_t i = 0; i < TV_COUNTOF(candidates); i++) {
         uint64_t cycles;
@@ -235,13 +238,17 @@ static tv_status search_plan(cmdq_network *net, const tv_network_options *option
             status = time_queue(net, options->config, &cycles);
         if (status != TV_OK && status != TV_ERR_INPUT)
             return status == TV_ERR_MEMORY ? tv_fail_memory(net->sink) : status;
+        worst = status == TV_OK ? tv_max_u64(worst, cycles) : worst;
         if (status == TV_OK && cycles < best) {
             best = cycles;
             chosen = i;
         }
     }
     net->options = candidates[chosen];
+    if (options->explain)
+        TV_TRY(cmdq_net_keep_texts(net));
     tv_status status = build_queue(net, metadata);
+    cmdq_net_explain_search(net, TV_COUNTOF(candidates), best, worst);
     if (status == TV_ERR_MEMORY)
         return tv_fail_memory(net->sink);
     return status == TV_OK ? TV_OK : report_size(net);
@@ -446,6 +453,7 @@ static void finish_layers(cmdq_network *net, uint64_t start)
         uint64_t own = tv_max_u64(net->layer_ends[i], end);
         net->layers[i].cycles = own - end;
         net->layers[i].bound = find_bound(net, (uint32_t)i);
+        cmdq_net_explain_run(net, (uint32_t)i);
         end = own;
     }
 }

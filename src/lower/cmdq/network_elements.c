@@ -539,4 +539,6 @@ void cmdq_net_emit_node(cmdq_network *net, const tv_graph_node *n)
         emit_reorder(net, n);
     else if (n->op != TV_OP_RESHAPE)
         cmdq_net_emit_move(net, n);
+    if (net->layers[net->node].tiles)
+        cmdq_net_explain_values(net, n);
 }

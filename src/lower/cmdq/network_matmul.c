@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of two values, matrix by matrix of a batch, and attention: a product, functions of its rows and another
  * product, which pass from one to the next tile by tile. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -208,6 +209,7 @@ void cmdq_net_emit_matmul(cmdq_network *net, const tv_graph_node *n)
     cmdq_net_slots left = cmdq_net_slots_for(net, n->inputs[0], p.tile * p.a.columns),
                    right = cmdq_net_slots_for(net, n->inputs[1], p.b.rows * p.b.columns),
                    out = cmdq_net_slots_for(net, n->output, p.tile * p.y.columns);
+    cmdq_net_explain(net, "%" PRIu64 " of %" PRIu64 " rows a tile", p.tile, p.y.rows);
     for (uint64_t batch = 0; batch < p.batches && net->status == TV_OK; batch++) {
         rows_operand b = read_second(net, &p, batch, &right);
         for (uint64_t row = 0, rows; row < p.y.rows && net->status == TV_OK; row += rows) {
@@ -404,6 +406,10 @@ bool cmdq_net_emit_attention(cmdq_network *net, const tv_graph_node *n)
                    k = cmdq_net_slots_for(net, f->inputs[1], p.b.rows * p.b.columns),
                    v = cmdq_net_slots_for(net, n->inputs[1], o.b.rows * o.b.columns),
                    out = cmdq_net_slots_for(net, n->output, p.tile * o.y.columns);
+    cmdq_net_explain(net,
+                     "with the %" PRIu32 " nodes before it, %" PRIu64 " of %" PRIu64
+                     " rows of a matrix at once, %d tiles in flight",
+                     a.count, p.tile, p.y.rows, PIPELINE);
     for (uint64_t batch = 0; batch < p.batches && net->status == TV_OK; batch++) {
         rows_operand keys = read_second(net, &p, batch, &k), values = read_second(net, &o, batch, &v);
         for (uint64_t row = 0, rows; row < p.y.rows && net->status == TV_OK; row += rows) {

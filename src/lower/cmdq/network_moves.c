@@ -196,9 +196,15 @@ void cmdq_net_emit_move(cmdq_network *net, const tv_graph_node *n)
     bool is_matmul = n->op == TV_OP_MATMUL;
     if (is_matmul && !cmdq_net_emit_attention(net, n))
         cmdq_net_emit_matmul(net, n);
-    if (is_matmul || net->values[n->output].storage != n->output ||
-        net->values[n->inputs[0]].storage == n->output) /* its values are stored, or are where they are read */
+    if (is_matmul)
         return;
+    if (net->values[n->output].storage != n->output || net->values[n->inputs[0]].storage == n->output) {
+        cmdq_net_explain(net, "moves nothing: %s",
+                         net->values[n->inputs[0]].is_view && !net->values[n->output].is_view
+                             ? "the product stores its results in this order"
+                             : "its readers read the elements where they are");
+        return;
+    }
     if (n->op == TV_OP_TRANSPOSE)
         emit_transpose(net, n);
     else if (!cmdq_net_is_host_gather(net, n)) /* the host stores the rows that the indices select, like an input */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions and products with constants. Tiles are rows of the output by a block of its channels; a block is columns
  * of the output, whose rows are apart. */
+#include <inttypes.h>
 #include <math.h>
 
 #include "lower/cmdq/network.h"
@@ -395,6 +396,19 @@ static void plan_with_less(cmdq_network *net, product *p, slots *s)
     net->options.streamed_bytes = streamed_bytes;
 }
 
+static void explain_product(cmdq_network *net, const product *p)
+{
+    uint64_t bytes = p->block * p->w->row_bytes;
+    if (p->block_count > 1)
+        cmdq_net_explain(net, "%" PRIu64 " blocks of %" PRIu64 " output channels with %" PRIu64 " bytes of weights",
+                         p->block_count, p->block, bytes);
+    else
+        cmdq_net_explain(net, "all %" PRIu64 " bytes of weights at once", bytes);
+    if (p->tile < p->out_h)
+        cmdq_net_explain(net, "%" PRIu64 " of %" PRIu64 " rows a tile", p->tile, p->out_h);
+    cmdq_net_explain_values(net, p->n);
+}
+
 void cmdq_net_emit_product(cmdq_network *net, const tv_graph_node *n)
 {
     product p = describe(net, n);
@@ -405,6 +419,7 @@ void cmdq_net_emit_product(cmdq_network *net, const tv_graph_node *n)
         return;
     }
     plan_with_less(net, &p, &s);
+    explain_product(net, &p);
     memset(net->work, 0, sizeof net->work);
     for (uint64_t b = 0; b < p.block_count && net->status == TV_OK; b++) {
         if (b > 0)
