@@ -252,6 +252,9 @@ void cmdq_net_explain_run(cmdq_network *net, uint32_t node);
 
 void cmdq_net_emit_product(cmdq_network *net, const tv_graph_node *n); /* Conv, Linear */
 
+/* The limits of a clip: alpha and beta, of which the first may be above the second. */
+void cmdq_net_set_limits(cmdq_network *net, const tv_graph_attrs *a);
+
 /* ---- network_weights.c ---- */
 
 tv_status cmdq_net_upload(cmdq_network *net, const tv_network_options *options);

@@ -64,10 +64,8 @@ static void begin_unary(cmdq_network *net, const tv_graph_node *n, cmdq_lower_op
         tv_queue_builder_real(net->l.builder, CMDQ_F_alpha, (double)a->alpha);
     if (n->op == TV_OP_HARD_SIGMOID)
         tv_queue_builder_real(net->l.builder, CMDQ_F_beta, (double)a->beta);
-    if (n->op == TV_OP_CLIP && isfinite(a->alpha))
-        tv_queue_builder_real(net->l.builder, CMDQ_F_clip_min, (double)a->alpha);
-    if (n->op == TV_OP_CLIP && isfinite(a->beta))
-        tv_queue_builder_real(net->l.builder, CMDQ_F_clip_max, (double)a->beta);
+    if (n->op == TV_OP_CLIP)
+        cmdq_net_set_limits(net, a);
 }
 
 /* The shortest run of elements from `first` on that is in one segment of each of two values. */
@@ -135,14 +133,11 @@ static repeat repeat_of(const cmdq_network *net, uint32_t out, uint32_t b, uint6
     for (uint32_t i = 0; i < s->rank && column; i++)
         column = i == axis || t->dims[i] == s->dims[i];
     bool block = !last && !row && !column && count < net->values[out].elements;
-    for (uint32_t i = 0; i < t->rank && block; i++) { /* ones, then the extents of the output */
-        uint64_t inner = 1;
-        for (uint32_t k = i; k < t->rank; k++)
-            inner *= (uint64_t)s->dims[s->rank - t->rank + k];
-        block = t->dims[i] == 1 || (t->dims[i] == s->dims[s->rank - t->rank + i] && (inner == count || i > 0));
-        if (inner == count)
-            break;
-    }
+    uint32_t ones = 0; /* leading axes; the others have the extents of the output */
+    while (ones < t->rank && t->dims[ones] == 1)
+        ones++;
+    for (uint32_t i = ones; i < t->rank && block; i++)
+        block = t->dims[i] == s->dims[s->rank - t->rank + i];
     *length = block ? count : (uint64_t)s->dims[axis];
     if (block)
         return REPEAT_BLOCK;
@@ -490,11 +485,35 @@ static const char *image_lacks(const cmdq_network *net, const tv_graph_node *n)
     return NULL;
 }
 
+static bool is_empty(const cmdq_network *net, const tv_graph_node *n)
+{
+    bool empty = tv_graph_elements(net->graph, n->output) == 0;
+    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
+        empty = empty || (n->inputs[k] != TV_NO_VALUE && tv_graph_elements(net->graph, n->inputs[k]) == 0);
+    return empty;
+}
+
+/* Inputs of other types than binary32 that are no indices. */
+static bool reads_other_type(const cmdq_network *net, const tv_graph_node *n)
+{
+    bool other = false;
+    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
+        if (n->inputs[k] != TV_NO_VALUE && (n->op != TV_OP_GATHER || k == 0))
+            other = other || tv_graph_value_at(net->graph, n->inputs[k])->element != TV_ELEMENT_F32;
+    return other;
+}
+
 const char *cmdq_net_lacks(const cmdq_network *net, const tv_graph_node *n)
 {
     uint64_t length;
-    if (tv_graph_value_at(net->graph, n->output)->element != TV_ELEMENT_F32)
+    if (tv_graph_value_at(net->graph, n->output)->element != TV_ELEMENT_F32 || reads_other_type(net, n))
         return "values of this element type";
+    if (is_empty(net, n))
+        return "values without elements";
+    if (n->op == TV_OP_CONV || n->op == TV_OP_CONV_TRANSPOSE)
+        for (unsigned k = 1; k <= 2; k++)
+            if (n->inputs[k] != TV_NO_VALUE && !is_constant(net, n->inputs[k]))
+                return "convolutions with computed weights";
     if (n->op == TV_OP_CONV || is_pool(n->op))
         return image_lacks(net, n);
     if (n->op == TV_OP_CONV_TRANSPOSE)

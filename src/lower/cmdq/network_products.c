@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions and products with constants. Tiles are rows of the output by a block of its channels; a block is columns
  * of the output, whose rows are apart. */
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -102,6 +103,16 @@ static product describe(const cmdq_network *net, const tv_graph_node *n)
 
 /* ---- Entries ---- */
 
+void cmdq_net_set_limits(cmdq_network *net, const tv_graph_attrs *a)
+{
+    bool has_max = isfinite(a->beta);
+    float min = fmaxf(fminf(fminf(a->alpha, a->beta), FLT_MAX), -FLT_MAX);
+    if (isfinite(a->alpha) || !has_max) /* one limit is required */
+        tv_queue_builder_real(net->l.builder, CMDQ_F_clip_min, (double)min);
+    if (has_max)
+        tv_queue_builder_real(net->l.builder, CMDQ_F_clip_max, (double)a->beta);
+}
+
 static void set_activation(cmdq_network *net, const tv_graph_attrs *a)
 {
     static const char *const names[TV_ACTIVATIONS] = {
@@ -113,10 +124,7 @@ static void set_activation(cmdq_network *net, const tv_graph_attrs *a)
     tv_queue_builder_text(net->l.builder, CMDQ_F_activation, names[a->activation]);
     if (a->activation != TV_ACTIVATION_CLIP)
         return;
-    if (isfinite(a->alpha))
-        tv_queue_builder_real(net->l.builder, CMDQ_F_clip_min, (double)a->alpha);
-    if (isfinite(a->beta))
-        tv_queue_builder_real(net->l.builder, CMDQ_F_clip_max, (double)a->beta);
+    cmdq_net_set_limits(net, a);
 }
 
 /* The operands of a tile: rows [row, row + rows) and channels [channel, channel + channels) of the output. */
