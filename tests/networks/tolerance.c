@@ -11,6 +11,7 @@
 
 static const tolerance_machine machines[] = {
     {"cmdq", true, 0x1p-11, 0x1p-25, 0x1p-24, 254},
+    {"pccx", false, 0x1p-8, 0x1p-126, 0x1p-8, 0},
 };
 
 const tolerance_machine *tolerance_find_machine(const char *name)
@@ -143,6 +144,12 @@ bool tolerance_init(tolerance *t, const tv_graph *graph, const tolerance_machine
         round_value(t, graph->inputs.data[i], false, e);
         keep_errors(t, graph->inputs.data[i], e);
     }
+    for (uint32_t v = 0; v < graph->values.count && machine->weight_steps == 0; v++)
+        if (tv_graph_value_at(graph, v)->source == TV_VALUE_CONSTANT && t->values[v]) { /* stored, too */
+            float *e = tolerance_new_floats(tolerance_count(t, v));
+            round_value(t, v, false, e);
+            keep_errors(t, v, e);
+        }
     for (size_t i = 0; i < graph->nodes.count; i++) {
         const tv_graph_node *n = &graph->nodes.data[i];
         float *e = tolerance_new_floats(tolerance_count(t, n->output));

@@ -21,7 +21,7 @@ typedef struct tolerance_machine {
     bool integers;       /* values that products, convolutions and pools read are INT8 with one scale */
     double unit, tiny;   /* half a unit in the last place of other values, relative; and of the smallest ones */
     double result;       /* of values that are results, relative */
-    double weight_steps; /* the range of the weights of an output channel in half steps */
+    double weight_steps; /* the range of the weights of an output channel in half steps; 0: two planes of INT4 */
 } tolerance_machine;
 
 /* The formats of a machine; NULL: it is not known. */
@@ -51,6 +51,13 @@ void tolerance_fini(tolerance *t);
 /* Sets the errors of the output of a node, before it is stored: [elements], zeros. False: there is no rule. */
 bool tolerance_bound_node(tolerance *t, const tv_graph_node *node, float *errors);
 
+/* Computes a node of other inputs than its own: those that are not NULL in `others`, of binary32. Adds the results to
+ * `out`. */
+void tolerance_evaluate(const tolerance *t, const tv_graph_node *node, const tv_tensor *const *others, float *out);
+
+double tolerance_value(const tolerance *t, uint32_t value, uint64_t i);
+double tolerance_error(const tolerance *t, uint32_t value, uint64_t i);
+
 /* [count] zeros. */
 float *tolerance_new_floats(uint64_t count);
 
@@ -61,5 +68,19 @@ static inline uint64_t tolerance_count(const tolerance *t, uint32_t value)
 {
     return tv_graph_elements(t->graph, value);
 }
+
+/* ---- tolerance_pccx.c: what the instructions of a node round between its inputs and its output ---- */
+
+/* Adds to the errors of an output. */
+void tolerance_add_pccx(const tolerance *t, const tv_graph_node *node, float *errors);
+
+/* Of a product: half a step of its activations, which are INT8 with a scale for each row; the error of a weight of row
+ * w[count], in two planes of INT4; and the units in the last place that its sums lose. */
+double tolerance_pccx_activation_step(const tolerance *t, uint32_t value);
+double tolerance_pccx_weight_error(const float *w, uint64_t count);
+double tolerance_pccx_sum_units(const tolerance *t, const tv_graph_node *node);
+
+/* Of the activation that is fused with a product, with result y. */
+double tolerance_pccx_activation(const tolerance *t, const tv_graph_node *node, double y);
 
 #endif

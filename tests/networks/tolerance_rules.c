@@ -18,9 +18,9 @@ bool tolerance_fail(tolerance *t, const char *problem, const char *name)
     return false;
 }
 
-static double value_at(const tolerance *t, uint32_t value, uint64_t i) { return tv_tensor_real(t->values[value], i); }
+double tolerance_value(const tolerance *t, uint32_t value, uint64_t i) { return tv_tensor_real(t->values[value], i); }
 
-static double error_at(const tolerance *t, uint32_t value, uint64_t i)
+double tolerance_error(const tolerance *t, uint32_t value, uint64_t i)
 {
     return t->errors[value] ? (double)t->errors[value][i] : 0;
 }
@@ -48,7 +48,7 @@ float *tolerance_new_floats(uint64_t count)
 
 /* Computes a node of other inputs than its own: those that are not NULL in `others`, of binary32. Adds the results, or
  * their magnitudes, to `out`. */
-static void evaluate(const tolerance *t, const tv_graph_node *node, const tv_tensor *const *others, float *out)
+void tolerance_evaluate(const tolerance *t, const tv_graph_node *node, const tv_tensor *const *others, float *out)
 {
     const tv_tensor *inputs[TV_GRAPH_INPUTS_MAX] = {NULL};
     tv_graph graph = *t->graph;
@@ -76,7 +76,7 @@ static tv_tensor combine(const tolerance *t, uint32_t value, double a, double b)
 {
     tv_tensor out = new_tensor(t, value, true);
     for (uint64_t i = 0, n = tolerance_count(t, value); i < n; i++)
-        ((float *)out.data)[i] = (float)(fabs(value_at(t, value, i)) * a + error_at(t, value, i) * b);
+        ((float *)out.data)[i] = (float)(fabs(tolerance_value(t, value, i)) * a + tolerance_error(t, value, i) * b);
     return out;
 }
 
@@ -85,7 +85,7 @@ static tv_tensor shift(const tolerance *t, uint32_t value, double b)
 {
     tv_tensor out = new_tensor(t, value, false);
     for (uint64_t i = 0, n = tolerance_count(t, value); i < n; i++)
-        tv_tensor_set_real(&out, i, value_at(t, value, i) + error_at(t, value, i) * b);
+        tv_tensor_set_real(&out, i, tolerance_value(t, value, i) + tolerance_error(t, value, i) * b);
     return out;
 }
 
@@ -101,7 +101,7 @@ static void bound_by_errors(const tolerance *t, const tv_graph_node *n, unsigned
             errors[k] = combine(t, n->inputs[k], 0, 1);
             list[k] = &errors[k];
         }
-    evaluate(t, n, list, e);
+    tolerance_evaluate(t, n, list, e);
     for (unsigned k = 0; k < inputs; k++)
         if (list[k])
             tv_tensor_fini(&errors[k]);
@@ -113,7 +113,7 @@ static void bound_by_points(const tolerance *t, const tv_graph_node *n, unsigned
     const int steps = inputs == 1 ? 16 : 1;
     uint64_t count = tolerance_count(t, n->output);
     float *own = tolerance_new_floats(count), *y = tolerance_new_floats(count);
-    evaluate(t, n, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){NULL}, own);
+    tolerance_evaluate(t, n, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){NULL}, own);
     for (int a = -steps; a <= steps; a++)
         for (int b = inputs == 1 ? 0 : -steps; b <= (inputs == 1 ? 0 : steps); b++) {
             tv_tensor x = shift(t, n->inputs[0], (double)a / steps), z = {0};
@@ -123,7 +123,7 @@ static void bound_by_points(const tolerance *t, const tv_graph_node *n, unsigned
                 list[1] = &z;
             }
             memset(y, 0, (size_t)count * sizeof *y);
-            evaluate(t, n, list, y);
+            tolerance_evaluate(t, n, list, y);
             for (uint64_t i = 0; i < count; i++) {
                 double d = fabs((double)y[i] - (double)own[i]);
                 e[i] = isnan(d) && !isnan(own[i]) ? INFINITY : fmaxf(e[i], (float)d);
@@ -135,7 +135,13 @@ static void bound_by_points(const tolerance *t, const tv_graph_node *n, unsigned
     free(y);
 }
 
-/* Half a step of the weights of each output channel. */
+/* The output channel of weight i of a Conv or, `transposed`, a ConvTranspose. */
+static uint64_t channel_of(uint64_t i, uint64_t inner, uint64_t channels, uint64_t per_group, bool transposed)
+{
+    return i / inner % channels + (transposed ? i / inner / channels / per_group * channels : 0);
+}
+
+/* The error of the weights of each output channel. */
 static tv_tensor weight_errors(const tolerance *t, const tv_graph_node *n)
 {
     uint32_t value = n->inputs[1];
@@ -148,14 +154,25 @@ static tv_tensor weight_errors(const tolerance *t, const tv_graph_node *n)
              all = transposed ? channels * n->attrs.groups : channels;
     float *max = tolerance_new_floats(all);
     tv_tensor out = new_tensor(t, value, true);
-    for (int pass = 0; pass < 2; pass++)
-        for (uint64_t i = 0; i < count; i++) {
-            uint64_t channel = i / inner % channels + (transposed ? i / inner / channels / per_group * channels : 0);
-            if (pass == 0)
-                max[channel] = fmaxf(max[channel], (float)fabs(value_at(t, value, i)));
-            else
-                ((float *)out.data)[i] = max[channel] / (float)t->machine->weight_steps;
+    float *row = tolerance_new_floats(count);
+    uint64_t used = 0;
+    for (uint64_t channel = 0; channel < all; channel++, used = 0) {
+        double error;
+        for (uint64_t i = 0; i < count; i++)
+            if (channel_of(i, inner, channels, per_group, transposed) == channel)
+                row[used++] = (float)tolerance_value(t, value, i);
+        if (t->machine->weight_steps > 0) {
+            for (uint64_t i = 0; i < used; i++)
+                max[channel] = fmaxf(max[channel], fabsf(row[i]));
+            error = (double)max[channel] / t->machine->weight_steps;
+        } else {
+            error = tolerance_pccx_weight_error(row, used);
         }
+        for (uint64_t i = 0; i < count; i++)
+            if (channel_of(i, inner, channels, per_group, transposed) == channel)
+                ((float *)out.data)[i] = (float)error;
+    }
+    free(row);
     free(max);
     return out;
 }
@@ -170,16 +187,18 @@ static void bound_fused(const tolerance *t, const tv_graph_node *n, float *z, fl
          after = n->op != TV_OP_CONV && !is_exact(t, n->inputs[3]);
     for (uint64_t i = 0, count = tolerance_count(t, n->output); i < count; i++) {
         if (before) {
-            z[i] += (float)value_at(t, n->inputs[3], i);
-            e[i] += (float)error_at(t, n->inputs[3], i);
+            z[i] += (float)tolerance_value(t, n->inputs[3], i);
+            e[i] += (float)tolerance_error(t, n->inputs[3], i);
         }
         double own = activate(&n->attrs, z[i]), max = 0;
         for (int k = -STEPS; k <= STEPS && n->attrs.activation; k++)
             max = fmax(max, fabs(activate(&n->attrs, (double)z[i] + (double)e[i] * k / STEPS) - own));
         if (n->attrs.activation)
             e[i] = (float)(max + 4 * single * fabs(own));
+        if (t->machine->weight_steps == 0)
+            e[i] += (float)tolerance_pccx_activation(t, n, own);
         if (after)
-            e[i] += (float)error_at(t, n->inputs[3], i);
+            e[i] += (float)tolerance_error(t, n->inputs[3], i);
     }
 }
 
@@ -192,27 +211,58 @@ static uint64_t terms_of(const tolerance *t, const tv_graph_node *n)
     return tolerance_count(t, n->inputs[1]) / (n->op == TV_OP_CONV_TRANSPOSE ? 1 : tv_max_u64(1, rows));
 }
 
+/* The errors of the columns of b[...][k][n], which the host packs like weights. */
+static void add_column_errors(const tolerance *t, uint32_t value, tv_tensor *errors)
+{
+    const tv_graph_shape *s = &tv_graph_value_at(t->graph, value)->shape;
+    uint64_t n = (uint64_t)s->dims[s->rank - 1], k = (uint64_t)s->dims[s->rank - 2], all = tolerance_count(t, value);
+    float *column = tolerance_new_floats(k), *e = errors->data;
+    for (uint64_t first = 0; first < all; first += k * n)
+        for (uint64_t c = 0; c < n; c++) {
+            for (uint64_t i = 0; i < k; i++)
+                column[i] = (float)tolerance_value(t, value, first + i * n + c);
+            double error = tolerance_pccx_weight_error(column, k);
+            for (uint64_t i = 0; i < k; i++)
+                e[first + i * n + c] += (float)error;
+        }
+    free(column);
+}
+
 static void bound_product(const tolerance *t, const tv_graph_node *n, float *e)
 {
     tv_graph_node plain = *n;
     uint64_t count = tolerance_count(t, n->output);
     float *z = tolerance_new_floats(count), *magnitudes = tolerance_new_floats(count);
     bool constant = tv_graph_value_at(t->graph, n->inputs[1])->source == TV_VALUE_CONSTANT && n->op != TV_OP_MATMUL;
+    bool planes = t->machine->weight_steps == 0;
+    double step = planes ? tolerance_pccx_activation_step(t, n->inputs[0]) : 0;
     plain.attrs.activation = TV_ACTIVATION_NONE;
     plain.inputs[3] = TV_NO_VALUE;
     if (plain.op == TV_OP_LINEAR)
         plain.op = TV_OP_GEMM;
-    evaluate(t, &plain, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){NULL}, z);
+    tolerance_evaluate(t, &plain, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){NULL}, z);
     plain.inputs[2] = TV_NO_VALUE;
     tv_tensor ex = combine(t, n->inputs[0], 0, 1), x = combine(t, n->inputs[0], 1, 1),
               w = combine(t, n->inputs[1], 1, 0), ew = constant ? weight_errors(t, n) : combine(t, n->inputs[1], 0, 1);
-    evaluate(t, &plain, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){&ex, &w}, e);
-    evaluate(t, &plain, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){&x, &ew}, e);
-    evaluate(t, &plain, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){&x, &w}, magnitudes);
+    if (planes && n->op == TV_OP_MATMUL)
+        add_column_errors(t, n->inputs[1], &ew);
+    for (uint64_t i = 0; i < tv_tensor_count(&x) && planes; i++) {
+        ((float *)ex.data)[i] += (float)step;
+        ((float *)x.data)[i] += (float)step;
+    }
+    tolerance_evaluate(t, &plain, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){&ex, &w}, e);
+    tolerance_evaluate(t, &plain, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){&x, &ew}, e);
+    tolerance_evaluate(t, &plain, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){&x, &w}, magnitudes);
     /* The machine's sum is exact, times two scales, plus the bias; the host's rounds each product and addition. */
     uint64_t terms = terms_of(t, n);
     for (uint64_t i = 0; i < count; i++)
         e[i] += (float)((double)(terms / 8 + 8) * single * (double)magnitudes[i] + 4 * single * fabs((double)z[i]));
+    for (uint64_t i = 0; i < count && planes; i++) { /* the sum begins with the bias and the residual */
+        double begin = fabs((double)z[i]) + (double)magnitudes[i];
+        if (n->op != TV_OP_MATMUL && n->inputs[3] != TV_NO_VALUE)
+            begin += fabs(tolerance_value(t, n->inputs[3], i));
+        e[i] += (float)(tolerance_pccx_sum_units(t, n) * t->machine->unit * begin);
+    }
     bound_fused(t, n, z, e);
     tv_tensor_fini(&ex);
     tv_tensor_fini(&x);
@@ -229,10 +279,10 @@ static void bound_softmax(const tolerance *t, const tv_graph_node *n, float *e)
     for (uint64_t r = 0; r < rows; r++) {
         double max = 0;
         for (uint64_t i = 0; i < length; i++)
-            max = fmax(max, error_at(t, n->inputs[0], r * length + i));
+            max = fmax(max, tolerance_error(t, n->inputs[0], r * length + i));
         for (uint64_t i = r * length; i < (r + 1) * length; i++) {
-            double own = error_at(t, n->inputs[0], i) + max + (double)(length / 8 + 8) * single,
-                   y = value_at(t, n->output, i);
+            double own = tolerance_error(t, n->inputs[0], i) + max + (double)(length / 8 + 8) * single,
+                   y = tolerance_value(t, n->output, i);
             e[i] = (float)(n->op == TV_OP_SOFTMAX ? y * expm1(own) : own);
         }
     }
@@ -251,24 +301,24 @@ static void bound_norm(const tolerance *t, const tv_graph_node *n, float *e)
     for (uint64_t r = 0; r < rows; r++) {
         double mean = 0, mean_error = 0, squares = 0, errors = 0, largest = 0;
         for (uint64_t i = r * length; i < (r + 1) * length; i++) {
-            mean += centered ? value_at(t, x, i) / (double)length : 0;
-            mean_error += centered ? error_at(t, x, i) / (double)length : 0;
-            largest = fmax(largest, fabs(value_at(t, x, i)));
+            mean += centered ? tolerance_value(t, x, i) / (double)length : 0;
+            mean_error += centered ? tolerance_error(t, x, i) / (double)length : 0;
+            largest = fmax(largest, fabs(tolerance_value(t, x, i)));
         }
         mean_error += rounding * largest;
         for (uint64_t i = r * length; i < (r + 1) * length; i++) {
-            double d = value_at(t, x, i) - mean, own = error_at(t, x, i) + mean_error;
+            double d = tolerance_value(t, x, i) - mean, own = tolerance_error(t, x, i) + mean_error;
             squares += d * d / (double)length;
             errors += own * own / (double)length;
         }
         double s = sqrt(squares + (double)n->attrs.epsilon), low = s * (1 - rounding) - sqrt(errors);
         low = fmax(low, sqrt((double)n->attrs.epsilon));
         for (uint64_t i = r * length; i < (r + 1) * length; i++) {
-            double d = value_at(t, x, i) - mean, own = error_at(t, x, i) + mean_error,
-                   gain = gains ? fabs(value_at(t, n->inputs[1], i % gains)) : 1;
+            double d = tolerance_value(t, x, i) - mean, own = tolerance_error(t, x, i) + mean_error,
+                   gain = gains ? fabs(tolerance_value(t, n->inputs[1], i % gains)) : 1;
             double high = s * (1 + rounding) + sqrt(errors), a = (fabs(d) + own) / low - fabs(d) / s,
                    b = fabs(d) / s - (fabs(d) - own) / (fabs(d) > own ? high : low);
-            e[i] = (float)((fmax(a, b) * gain) + rounding * fabs(value_at(t, n->output, i)));
+            e[i] = (float)((fmax(a, b) * gain) + rounding * fabs(tolerance_value(t, n->output, i)));
         }
     }
 }
@@ -280,8 +330,8 @@ static void bound_row_product(const tolerance *t, const tv_graph_node *n, float 
     for (uint64_t r = 0; r < tolerance_count(t, n->output); r++) {
         double product = 1, largest = 1;
         for (uint64_t i = r * length; i < (r + 1) * length; i++) {
-            product *= fabs(value_at(t, n->inputs[0], i));
-            largest *= fabs(value_at(t, n->inputs[0], i)) + error_at(t, n->inputs[0], i);
+            product *= fabs(tolerance_value(t, n->inputs[0], i));
+            largest *= fabs(tolerance_value(t, n->inputs[0], i)) + tolerance_error(t, n->inputs[0], i);
         }
         e[r] = (float)(largest - product);
     }
@@ -292,10 +342,10 @@ static void bound_index(const tolerance *t, const tv_graph_node *n, float *e)
 {
     uint64_t length = tv_graph_columns(t->graph, n->inputs[0]), width = tv_graph_columns(t->graph, n->output);
     for (uint64_t i = 0; i < tolerance_count(t, n->output) && length; i++) {
-        uint64_t row = i / width * length, chosen = (uint64_t)value_at(t, n->output, i);
-        double x = value_at(t, n->inputs[0], row + chosen), own = error_at(t, n->inputs[0], row + chosen);
+        uint64_t row = i / width * length, chosen = (uint64_t)tolerance_value(t, n->output, i);
+        double x = tolerance_value(t, n->inputs[0], row + chosen), own = tolerance_error(t, n->inputs[0], row + chosen);
         for (uint64_t k = 0; k < length; k++)
-            if (fabs(value_at(t, n->inputs[0], row + k) - x) <= own + error_at(t, n->inputs[0], row + k))
+            if (fabs(tolerance_value(t, n->inputs[0], row + k) - x) <= own + tolerance_error(t, n->inputs[0], row + k))
                 e[i] = fmaxf(e[i], fabsf((float)k - (float)chosen));
     }
 }
@@ -306,7 +356,7 @@ static void bound_resize(const tolerance *t, const tv_graph_node *n, float *e)
     bound_by_errors(t, n, 1, e);
     double max = 0;
     for (uint64_t i = 0; i < tolerance_count(t, n->inputs[0]); i++)
-        max = fmax(max, error_at(t, n->inputs[0], i) + 64 * single * fabs(value_at(t, n->inputs[0], i)));
+        max = fmax(max, tolerance_error(t, n->inputs[0], i) + 64 * single * fabs(tolerance_value(t, n->inputs[0], i)));
     for (uint64_t i = 0; i < tolerance_count(t, n->output); i++)
         e[i] = (float)fmax((double)e[i], 2.25 * max);
 }
@@ -318,13 +368,13 @@ static void add_rounding(const tolerance *t, const tv_graph_node *n, float *e)
     if (n->op == TV_OP_REDUCE_SUM || n->op == TV_OP_REDUCE_MEAN || n->op == TV_OP_CUM_SUM)
         terms = tv_graph_columns(t->graph, n->inputs[0]);
     for (uint64_t i = 0; i < tolerance_count(t, n->inputs[0]); i++)
-        max = fmax(max, isfinite(value_at(t, n->inputs[0], i)) ? fabs(value_at(t, n->inputs[0], i)) : 0);
+        max = fmax(max, isfinite(tolerance_value(t, n->inputs[0], i)) ? fabs(tolerance_value(t, n->inputs[0], i)) : 0);
     for (uint64_t i = 0; i < tolerance_count(t, n->output) && terms > 1; i++)
         e[i] += (float)(terms * single * max * (n->op == TV_OP_REDUCE_MEAN ? 1 : terms));
     bool real = tv_is_real_element(tv_graph_value_at(t->graph, n->output)->element);
     for (uint64_t i = 0; i < tolerance_count(t, n->output) && real; i++)
-        if (tv_graph_op_infos[n->op].class != TV_CLASS_MOVE && isfinite(value_at(t, n->output, i)))
-            e[i] += (float)(8 * single * fabs(value_at(t, n->output, i)));
+        if (tv_graph_op_infos[n->op].class != TV_CLASS_MOVE && isfinite(tolerance_value(t, n->output, i)))
+            e[i] += (float)(8 * single * fabs(tolerance_value(t, n->output, i)));
 }
 
 static bool bound_node(tolerance *t, const tv_graph_node *n, float *e)
@@ -336,11 +386,20 @@ static bool bound_node(tolerance *t, const tv_graph_node *n, float *e)
     case TV_OP_TRANSPOSE:
     case TV_OP_EXPAND:
     case TV_OP_REVERSE_SEQUENCE:
-        bound_by_errors(t, n, n->op == TV_OP_PAD && is_exact(t, n->inputs[1]) ? 2 : 1, e);
+        bound_by_errors(t, n, n->op == TV_OP_PAD ? 2 : 1, e);
         return true;
     case TV_OP_GATHER:
         bound_by_errors(t, n, 1, e);
         return is_exact(t, n->inputs[1]) || tolerance_fail(t, "no rule for computed indices of", "Gather");
+    case TV_OP_SCATTER_ND:
+    case TV_OP_SCATTER_ELEMENTS: {
+        tv_tensor x = combine(t, n->inputs[0], 0, 1), updates = combine(t, n->inputs[2], 0, 1);
+        tolerance_evaluate(t, n, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){&x, NULL, &updates}, e);
+        tv_tensor_fini(&x);
+        tv_tensor_fini(&updates);
+        return n->attrs.mode == TV_SCATTER_REPLACE || n->attrs.mode == TV_SCATTER_ADD ||
+               tolerance_fail(t, "no rule for this mode of", tv_graph_op_infos[n->op].name);
+    }
     case TV_OP_CONCAT:
         bound_by_errors(t, n, TV_GRAPH_INPUTS_MAX, e);
         return true;
@@ -364,7 +423,7 @@ static bool bound_node(tolerance *t, const tv_graph_node *n, float *e)
                       k = tv_graph_columns(t->graph, n->output);
              i < tolerance_count(t, n->output); i++)
             for (uint64_t j = 0; j < length; j++)
-                e[i] = fmaxf(e[i], (float)error_at(t, n->inputs[0], i / k * length + j));
+                e[i] = fmaxf(e[i], (float)tolerance_error(t, n->inputs[0], i / k * length + j));
         return true;
     case TV_OP_ARG_MAX:
     case TV_OP_ARG_MIN:
@@ -398,7 +457,7 @@ static bool bound_node(tolerance *t, const tv_graph_node *n, float *e)
         memset(e, 0, tolerance_count(t, n->output) * sizeof *e);
         {
             tv_tensor a = combine(t, n->inputs[1], 0, 1), b = combine(t, n->inputs[2], 0, 1);
-            evaluate(t, n, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){NULL, &a, &b}, e);
+            tolerance_evaluate(t, n, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){NULL, &a, &b}, e);
             tv_tensor_fini(&a);
             tv_tensor_fini(&b);
         }
@@ -418,5 +477,7 @@ bool tolerance_bound_node(tolerance *t, const tv_graph_node *n, float *e)
     bool ok = bound_node(t, n, e);
     if (ok)
         add_rounding(t, n, e);
+    if (ok && t->machine->weight_steps == 0)
+        tolerance_add_pccx(t, n, e);
     return ok;
 }
