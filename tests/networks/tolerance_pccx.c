@@ -260,6 +260,8 @@ void tolerance_add_pccx(const tolerance *t, const tv_graph_node *n, float *e)
     uint64_t count = tolerance_count(t, n->output);
     tv_graph_class class = tv_graph_op_infos[n->op].class;
     double absmax = largest(t, x), other = n->inputs[1] == TV_NO_VALUE ? 0 : largest(t, n->inputs[1]);
+    if (n->op == TV_OP_GATHER || n->op == TV_OP_SCATTER_ND || n->op == TV_OP_SCATTER_ELEMENTS) /* those are indices */
+        other = 0;
     if (!tv_is_real_element(tv_graph_value_at(t->graph, n->output)->element))
         return;
     if (n->op == TV_OP_SOFTMAX)

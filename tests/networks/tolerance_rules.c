@@ -38,6 +38,22 @@ static tv_tensor new_tensor(const tolerance *t, uint32_t value, bool f32)
     return out;
 }
 
+static bool is_real(const tolerance *t, uint32_t value)
+{
+    return tv_is_real_element(tv_graph_value_at(t->graph, value)->element);
+}
+
+/* A real tensor as binary32. */
+static tv_tensor convert(const tv_tensor *x)
+{
+    tv_tensor out;
+    if (tv_tensor_init(&out, TV_ELEMENT_F32, x->rank, x->dims, NULL) != TV_OK)
+        abort();
+    for (uint64_t i = 0, n = tv_tensor_count(x); i < n; i++)
+        tv_tensor_set_real(&out, i, tv_tensor_real(x, i));
+    return out;
+}
+
 float *tolerance_new_floats(uint64_t count)
 {
     float *out = calloc((size_t)count + 1, sizeof *out);
@@ -51,6 +67,7 @@ float *tolerance_new_floats(uint64_t count)
 void tolerance_evaluate(const tolerance *t, const tv_graph_node *node, const tv_tensor *const *others, float *out)
 {
     const tv_tensor *inputs[TV_GRAPH_INPUTS_MAX] = {NULL};
+    tv_tensor converted[TV_GRAPH_INPUTS_MAX] = {{0}};
     tv_graph graph = *t->graph;
     size_t bytes = t->graph->values.count * sizeof *graph.values.data;
     if (!(graph.values.data = malloc(bytes + 1)))
@@ -59,14 +76,20 @@ void tolerance_evaluate(const tolerance *t, const tv_graph_node *node, const tv_
     for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
         if (node->inputs[k] != TV_NO_VALUE) {
             inputs[k] = others[k] ? others[k] : t->values[node->inputs[k]];
+            if (tv_is_real_element(inputs[k]->element) && inputs[k]->element != TV_ELEMENT_F32) {
+                converted[k] = convert(inputs[k]);
+                inputs[k] = &converted[k];
+            }
             graph.values.data[node->inputs[k]].element = inputs[k]->element;
         }
-    tv_tensor y = new_tensor(t, node->output, tv_graph_value_at(t->graph, node->output)->element != TV_ELEMENT_BOOL);
+    tv_tensor y = new_tensor(t, node->output, is_real(t, node->output));
     graph.values.data[node->output].element = y.element;
     if (tv_node_compute(&graph, node, inputs, &y, NULL) != TV_OK)
         abort();
     for (uint64_t i = 0, n = tv_tensor_count(&y); i < n; i++)
         out[i] += (float)tv_tensor_real(&y, i);
+    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
+        tv_tensor_fini(&converted[k]);
     tv_tensor_fini(&y);
     free(graph.values.data);
 }
@@ -97,7 +120,7 @@ static void bound_by_errors(const tolerance *t, const tv_graph_node *n, unsigned
     tv_tensor errors[TV_GRAPH_INPUTS_MAX];
     const tv_tensor *list[TV_GRAPH_INPUTS_MAX] = {NULL};
     for (unsigned k = 0; k < inputs; k++)
-        if (n->inputs[k] != TV_NO_VALUE) {
+        if (n->inputs[k] != TV_NO_VALUE && is_real(t, n->inputs[k])) {
             errors[k] = combine(t, n->inputs[k], 0, 1);
             list[k] = &errors[k];
         }
@@ -474,10 +497,15 @@ static bool bound_node(tolerance *t, const tv_graph_node *n, float *e)
 
 bool tolerance_bound_node(tolerance *t, const tv_graph_node *n, float *e)
 {
-    bool ok = bound_node(t, n, e);
-    if (ok)
+    bool exact = !is_real(t, n->output);
+    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
+        exact = exact && is_exact(t, n->inputs[k]);
+    bool ok = exact || bound_node(t, n, e);
+    if (ok && !exact)
         add_rounding(t, n, e);
-    if (ok && t->machine->weight_steps == 0)
+    if (ok && !exact && t->machine->weight_steps == 0)
         tolerance_add_pccx(t, n, e);
+    for (uint64_t i = 0; n->op == TV_OP_SOFTMAX && i < tolerance_count(t, n->output); i++) /* it is from 0 to 1 */
+        e[i] = fminf(e[i], 1);
     return ok;
 }

@@ -153,6 +153,8 @@ const char *pccx_net_plan_moves(pccx_network *w, uint32_t node)
     tv_tensor in[TV_GRAPH_INPUTS_MAX] = {{0}}, out = {0};
     if (!is_move(w, n))
         return n->op == TV_OP_RESIZE ? "interpolation" : "moves of these elements";
+    if (tv_graph_value_at(w->graph, n->output)->element != TV_ELEMENT_F32)
+        return "moves of other types than binary32";
     m->words = malloc((pccx_net_words(&w->values[n->output]) + 1) * sizeof *m->words);
     bool ok = m->words && pccx_net_number_elements(w, n, in, &out) && map_words(w, n, &out, m);
     for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
