@@ -30,13 +30,13 @@ typedef struct outcome {
 
 static void list_operators(const tv_graph *g, outcome *o)
 {
-    bool seen[TV_OPS] = {false};
+    bool listed[TV_OPS] = {false};
     for (size_t i = 0, at = 0; i < g->nodes.count; i++) {
         tv_graph_op op = g->nodes.data[i].op;
-        if (!seen[op] && at < sizeof o->operators)
+        if (!listed[op] && at < sizeof o->operators)
             at += (size_t)snprintf(o->operators + at, sizeof o->operators - at, "%s%s", at ? "," : "",
                                    tv_graph_op_infos[op].name);
-        seen[op] = true;
+        listed[op] = true;
     }
 }
 

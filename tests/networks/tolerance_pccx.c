@@ -12,7 +12,7 @@
 
 static const double unit = 0x1p-8, step = 1.0 / 127; /* of 127.5 steps 127 are left */
 
-static double largest(const tolerance *t, uint32_t value)
+static double absmax_of(const tolerance *t, uint32_t value)
 {
     double max = 0;
     for (uint64_t i = 0; i < tolerance_count(t, value); i++) {
@@ -22,7 +22,7 @@ static double largest(const tolerance *t, uint32_t value)
     return max;
 }
 
-static double smallest(const tolerance *t, uint32_t value)
+static double absmin_of(const tolerance *t, uint32_t value)
 {
     double min = INFINITY;
     for (uint64_t i = 0; i < tolerance_count(t, value); i++)
@@ -32,7 +32,7 @@ static double smallest(const tolerance *t, uint32_t value)
 
 /* ---- Products ---- */
 
-double tolerance_pccx_activation_step(const tolerance *t, uint32_t value) { return step * largest(t, value); }
+double tolerance_pccx_activation_step(const tolerance *t, uint32_t value) { return step * absmax_of(t, value); }
 
 /* Replaces w[count] by what is left after rounding to -8 ... 7 times the scale with the smallest squared error. */
 static void take_plane(float *w, uint64_t count)
@@ -239,7 +239,7 @@ static void add_pool(const tolerance *t, const tv_graph_node *n, float *e)
     for (uint64_t i = 0; i < tolerance_count(t, x); i++)
         ((float *)magnitudes.data)[i] = (float)(fabs(tolerance_value(t, x, i)) + tolerance_error(t, x, i));
     tolerance_evaluate(t, n, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){&magnitudes}, m);
-    double taps = taps_of(n), absmax = largest(t, x), high, low;
+    double taps = taps_of(n), absmax = absmax_of(t, x), high, low;
     const tv_graph_value *v = tv_graph_value_at(t->graph, x);
     bool clipped =
         v->source == TV_VALUE_COMPUTED && is_clipped(t, tv_graph_node_at(t->graph, v->producer), &low, &high);
@@ -259,7 +259,7 @@ void tolerance_add_pccx(const tolerance *t, const tv_graph_node *n, float *e)
     uint32_t x = n->inputs[0];
     uint64_t count = tolerance_count(t, n->output);
     tv_graph_class class = tv_graph_op_infos[n->op].class;
-    double absmax = largest(t, x), other = n->inputs[1] == TV_NO_VALUE ? 0 : largest(t, n->inputs[1]);
+    double absmax = absmax_of(t, x), other = n->inputs[1] == TV_NO_VALUE ? 0 : absmax_of(t, n->inputs[1]);
     if (n->op == TV_OP_GATHER || n->op == TV_OP_SCATTER_ND || n->op == TV_OP_SCATTER_ELEMENTS) /* those are indices */
         other = 0;
     if (!tv_is_real_element(tv_graph_value_at(t->graph, n->output)->element))
@@ -283,7 +283,7 @@ void tolerance_add_pccx(const tolerance *t, const tv_graph_node *n, float *e)
         else if (n->op == TV_OP_MUL)
             e[i] += (float)(unit * fabs(y) + step * step * absmax * other);
         else if (n->op == TV_OP_DIV)
-            e[i] += (float)(2 * unit * fabs(y) + step * step * absmax / smallest(t, n->inputs[1]));
+            e[i] += (float)(2 * unit * fabs(y) + step * step * absmax / absmin_of(t, n->inputs[1]));
         else if (n->op == TV_OP_REDUCE_MEAN)
             e[i] += (float)(2 * unit * fabs(y));
     }

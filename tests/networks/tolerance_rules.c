@@ -253,18 +253,18 @@ static void add_column_errors(const tolerance *t, uint32_t value, tv_tensor *err
 
 static void bound_product(const tolerance *t, const tv_graph_node *n, float *e)
 {
-    tv_graph_node plain = *n;
+    tv_graph_node product = *n;
     uint64_t count = tolerance_count(t, n->output);
     float *z = tolerance_new_floats(count), *magnitudes = tolerance_new_floats(count);
     bool constant = tv_graph_value_at(t->graph, n->inputs[1])->source == TV_VALUE_CONSTANT && n->op != TV_OP_MATMUL;
     bool planes = t->machine->weight_steps == 0;
     double step = planes ? tolerance_pccx_activation_step(t, n->inputs[0]) : 0;
-    plain.attrs.activation = TV_ACTIVATION_NONE;
-    plain.inputs[3] = TV_NO_VALUE;
-    if (plain.op == TV_OP_LINEAR)
-        plain.op = TV_OP_GEMM;
-    tolerance_evaluate(t, &plain, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){NULL}, z);
-    plain.inputs[2] = TV_NO_VALUE;
+    product.attrs.activation = TV_ACTIVATION_NONE;
+    product.inputs[3] = TV_NO_VALUE;
+    if (product.op == TV_OP_LINEAR)
+        product.op = TV_OP_GEMM;
+    tolerance_evaluate(t, &product, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){NULL}, z);
+    product.inputs[2] = TV_NO_VALUE;
     tv_tensor ex = combine(t, n->inputs[0], 0, 1), x = combine(t, n->inputs[0], 1, 1),
               w = combine(t, n->inputs[1], 1, 0), ew = constant ? weight_errors(t, n) : combine(t, n->inputs[1], 0, 1);
     if (planes && n->op == TV_OP_MATMUL)
@@ -273,9 +273,9 @@ static void bound_product(const tolerance *t, const tv_graph_node *n, float *e)
         ((float *)ex.data)[i] += (float)step;
         ((float *)x.data)[i] += (float)step;
     }
-    tolerance_evaluate(t, &plain, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){&ex, &w}, e);
-    tolerance_evaluate(t, &plain, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){&x, &ew}, e);
-    tolerance_evaluate(t, &plain, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){&x, &w}, magnitudes);
+    tolerance_evaluate(t, &product, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){&ex, &w}, e);
+    tolerance_evaluate(t, &product, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){&x, &ew}, e);
+    tolerance_evaluate(t, &product, (const tv_tensor *[TV_GRAPH_INPUTS_MAX]){&x, &w}, magnitudes);
     /* The machine's sum is exact, times two scales, plus the bias; the host's rounds each product and addition. */
     uint64_t terms = terms_of(t, n);
     for (uint64_t i = 0; i < count; i++)
@@ -322,13 +322,13 @@ static void bound_norm(const tolerance *t, const tv_graph_node *n, float *e)
     uint64_t gains = n->inputs[1] == TV_NO_VALUE ? 0 : tolerance_count(t, n->inputs[1]);
     double rounding = (double)(length / 8 + 16) * single;
     for (uint64_t r = 0; r < rows; r++) {
-        double mean = 0, mean_error = 0, squares = 0, errors = 0, largest = 0;
+        double mean = 0, mean_error = 0, squares = 0, errors = 0, absmax = 0;
         for (uint64_t i = r * length; i < (r + 1) * length; i++) {
             mean += centered ? tolerance_value(t, x, i) / (double)length : 0;
             mean_error += centered ? tolerance_error(t, x, i) / (double)length : 0;
-            largest = fmax(largest, fabs(tolerance_value(t, x, i)));
+            absmax = fmax(absmax, fabs(tolerance_value(t, x, i)));
         }
-        mean_error += rounding * largest;
+        mean_error += rounding * absmax;
         for (uint64_t i = r * length; i < (r + 1) * length; i++) {
             double d = tolerance_value(t, x, i) - mean, own = tolerance_error(t, x, i) + mean_error;
             squares += d * d / (double)length;
@@ -351,12 +351,12 @@ static void bound_row_product(const tolerance *t, const tv_graph_node *n, float 
 {
     uint64_t length = tv_graph_columns(t->graph, n->inputs[0]);
     for (uint64_t r = 0; r < tolerance_count(t, n->output); r++) {
-        double product = 1, largest = 1;
+        double product = 1, max = 1;
         for (uint64_t i = r * length; i < (r + 1) * length; i++) {
             product *= fabs(tolerance_value(t, n->inputs[0], i));
-            largest *= fabs(tolerance_value(t, n->inputs[0], i)) + tolerance_error(t, n->inputs[0], i);
+            max *= fabs(tolerance_value(t, n->inputs[0], i)) + tolerance_error(t, n->inputs[0], i);
         }
-        e[r] = (float)(largest - product);
+        e[r] = (float)(max - product);
     }
 }
 
