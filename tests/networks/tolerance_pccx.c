@@ -160,23 +160,27 @@ static double function_error(const tolerance *t, const tv_graph_node *n, double 
 
 /* ---- Rows ---- */
 
-/* exp(x - max), where the difference is rounded; their sum; the quotient. */
+/* exp(x - max), where the difference is rounded; their sum, of numbers up to 1 in steps of 1/128, to which a second
+ * product adds what these round off; the quotient. */
 static void add_softmax(const tolerance *t, const tv_graph_node *n, float *e)
 {
     uint64_t length = tv_graph_columns(t->graph, n->output),
              rows = tolerance_count(t, n->output) / tv_max_u64(1, length);
     for (uint64_t r = 0; r < rows; r++) {
-        double max = -INFINITY, absmax = 0, sum = 0;
+        double max = -INFINITY, absmax = 0, sum = 0, max_output = 0; /* 1 / max_output: the sum */
         for (uint64_t i = r * length; i < (r + 1) * length; i++) {
             max = fmax(max, tolerance_value(t, n->inputs[0], i));
             absmax = fmax(absmax, fabs(tolerance_value(t, n->inputs[0], i)));
         }
         for (uint64_t i = r * length; i < (r + 1) * length; i++)
+            max_output = fmax(max_output, tolerance_value(t, n->output, i));
+        for (uint64_t i = r * length; i < (r + 1) * length; i++)
             sum += tolerance_value(t, n->output, i) *
                    expm1(unit * (max - tolerance_value(t, n->inputs[0], i) + step * absmax));
         for (uint64_t i = r * length; i < (r + 1) * length; i++) {
             double own = unit * (max - tolerance_value(t, n->inputs[0], i) + step * absmax);
-            e[i] += (float)(tolerance_value(t, n->output, i) * (expm1(own) + sum + 3 * unit));
+            e[i] += (float)(tolerance_value(t, n->output, i) *
+                            (expm1(own) + sum + 4 * unit + (double)length * step / 128 * max_output));
         }
     }
 }
