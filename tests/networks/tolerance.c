@@ -10,8 +10,9 @@
 #include "graph/operators.h"
 
 static const tolerance_machine machines[] = {
-    {"cmdq", true, 0x1p-11, 0x1p-25, 0x1p-24, 254},
-    {"pccx", false, 0x1p-8, 0x1p-126, 0x1p-8, 0},
+    {"cmdq", true, 0x1p-11, 0x1p-25, 0x1p-24, false, 254},
+    {"pccx", false, 0x1p-8, 0x1p-126, 0x1p-8, false, 0},
+    {"opennpu", false, 0x1p-24, 0x1p-126, 0x1p-24, true, 254},
 };
 
 const tolerance_machine *tolerance_find_machine(const char *name)

@@ -18,10 +18,11 @@
 
 typedef struct tolerance_machine {
     const char *name;
-    bool integers;       /* values that products, convolutions and pools read are INT8 with one scale */
-    double unit, tiny;   /* half a unit in the last place of other values, relative; and of the smallest ones */
-    double result;       /* of values that are results, relative */
-    double weight_steps; /* the range of the weights of an output channel in half steps; 0: two planes of INT4 */
+    bool integers;        /* values that products, convolutions and pools read are INT8 with one scale */
+    double unit, tiny;    /* half a unit in the last place of other values, relative; and of the smallest ones */
+    double result;        /* of values that are results, relative */
+    bool rounds_operands; /* products round values to INT8, which are stored as they are */
+    double weight_steps;  /* the range of the weights of an output channel in half steps; 0: two planes of INT4 */
 } tolerance_machine;
 
 /* The formats of a machine; NULL: it is not known. */

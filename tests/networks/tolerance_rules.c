@@ -251,6 +251,12 @@ static void add_column_errors(const tolerance *t, uint32_t value, tv_tensor *err
     free(column);
 }
 
+/* Half a step of an operand that a product rounds to INT8. */
+static double operand_step(const tolerance *t, uint32_t value)
+{
+    return t->machine->rounds_operands && t->ranges ? (double)t->ranges[value] / 254 * (1 + 0x1p-20) : 0;
+}
+
 static void bound_product(const tolerance *t, const tv_graph_node *n, float *e)
 {
     tv_graph_node product = *n;
@@ -258,7 +264,7 @@ static void bound_product(const tolerance *t, const tv_graph_node *n, float *e)
     float *z = tolerance_new_floats(count), *magnitudes = tolerance_new_floats(count);
     bool constant = tv_graph_value_at(t->graph, n->inputs[1])->source == TV_VALUE_CONSTANT && n->op != TV_OP_MATMUL;
     bool planes = t->machine->weight_steps == 0;
-    double step = planes ? tolerance_pccx_activation_step(t, n->inputs[0]) : 0;
+    double step = planes ? tolerance_pccx_activation_step(t, n->inputs[0]) : operand_step(t, n->inputs[0]);
     product.attrs.activation = TV_ACTIVATION_NONE;
     product.inputs[3] = TV_NO_VALUE;
     if (product.op == TV_OP_LINEAR)
@@ -269,7 +275,9 @@ static void bound_product(const tolerance *t, const tv_graph_node *n, float *e)
               w = combine(t, n->inputs[1], 1, 0), ew = constant ? weight_errors(t, n) : combine(t, n->inputs[1], 0, 1);
     if (planes && n->op == TV_OP_MATMUL)
         add_column_errors(t, n->inputs[1], &ew);
-    for (uint64_t i = 0; i < tv_tensor_count(&x) && planes; i++) {
+    for (uint64_t i = 0; i < tv_tensor_count(&ew) && !constant; i++)
+        ((float *)ew.data)[i] += (float)operand_step(t, n->inputs[1]);
+    for (uint64_t i = 0; i < tv_tensor_count(&x) && step > 0; i++) {
         ((float *)ex.data)[i] += (float)step;
         ((float *)x.data)[i] += (float)step;
     }
