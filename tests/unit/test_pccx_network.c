@@ -270,6 +270,18 @@ static uint32_t concatenated_rows(maker *m)
     return linear(m, y, 24, 24, NO, TV_NO_VALUE);
 }
 
+static uint32_t joined_channels(maker *m)
+{
+    uint32_t a = conv(m, m->x, 8, 16, 1, (window){1, 1, 0, 1}, TV_NO_VALUE, NO), b = op1(m, TV_OP_NEG, a);
+    uint32_t y =
+        tv_graph_add(&m->b, TV_OP_CONCAT, "v", (uint32_t[]){a, b, pool(m, TV_OP_MAX_POOL, a, (window){3, 1, 1, 1})}, 3,
+                     &(tv_graph_attrs){.axis_from_end = 2});
+    y = conv(m, y, 16, 24, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU);
+    y = tv_graph_add(&m->b, TV_OP_CONCAT, "v", (uint32_t[]){y, m->y}, 2, &(tv_graph_attrs){.axis_from_end = 2});
+    return op2(m, TV_OP_ADD, conv(m, y, 12, 32, 1, (window){3, 1, 0, 1}, TV_NO_VALUE, NO),
+               conv(m, y, 12, 32, 1, (window){3, 1, 1, 2}, TV_NO_VALUE, NO));
+}
+
 /* ---- Moves of elements ---- */
 
 static uint32_t crossed(maker *m)
@@ -367,6 +379,7 @@ static const network networks[] = {
     {"attention", attention, ROWS, true},
     {"concatenated channels", concatenation, IMAGES, true},
     {"concatenated rows", concatenated_rows, ROWS, false},
+    {"convolution of concatenated channels", joined_channels, IMAGES, true},
     {"transposed elements", crossed, ROWS, true},
     {"joined parts of rows", joined, ROWS, true},
     {"padded rows", padded, ROWS, false},

@@ -222,6 +222,8 @@ static tv_status lower_node(pccx_network *w, uint32_t node, const tv_diag_sink *
     tv_builder_label(&w->l.program, w->l.block_name);
     if (w->nodes[node].problem)
         TV_TRY(pccx_net_host_node(w, node, sink));
+    else if (w->nodes[node].is_virtual)
+        pccx_net_begin_tile(w, node, 0, 1);
     else if (w->nodes[node].is_move)
         TV_TRY(pccx_net_moves(w, node, sink));
     else

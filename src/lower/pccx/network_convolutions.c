@@ -9,14 +9,19 @@ enum { Y = PCCX_NET_Y, X = PCCX_NET_X };
 
 /* ---- Forms ---- */
 
-/* Whether a convolution is a product of the rows as they are. */
-static bool is_pointwise(const pccx_network *w, uint32_t node)
+bool pccx_net_is_pointwise(const pccx_network *w, uint32_t node)
 {
     const pccx_net_node *own = &w->nodes[node];
     const pccx_net_window *g = &own->window;
     return own->sets == 1 && pccx_net_graph_node(w, node)->op == TV_OP_CONV &&
            g->kernel[Y] * g->kernel[X] * g->stride[Y] * g->stride[X] == 1 && g->pad[Y] + g->pad[X] == 0 &&
            g->out[Y] == g->in[Y] && g->out[X] == g->in[X];
+}
+
+/* A value that has channels of the input. */
+static uint32_t slice_of(const pccx_network *w, const pccx_net_node *own, const tv_graph_node *n, uint32_t slice)
+{
+    return own->slices ? pccx_net_graph_node(w, own->concat)->inputs[slice] : n->inputs[0];
 }
 
 static pccx_net_tiling tiling_of(const pccx_network *w, uint32_t node)
@@ -28,6 +33,8 @@ static pccx_net_tiling tiling_of(const pccx_network *w, uint32_t node)
                              .own = own,
                              .g = &own->form.g,
                              .node = node,
+                             .value = slice_of(w, own, n, 0),
+                             .slices = own->slices ? own->slices : 1,
                              .group = own->form.group,
                              .spread = own->form.spread,
                              .step = n->op == TV_OP_CONV_TRANSPOSE ? own->window.stride[Y] : 1,
@@ -102,7 +109,7 @@ static double find_form(pccx_network *w, uint32_t node)
     enum { COUNT_MAX = 8 };
     pccx_net_node *own = &w->nodes[node];
     bool transposed = pccx_net_graph_node(w, node)->op == TV_OP_CONV_TRANSPOSE,
-         groups = pccx_net_graph_node(w, node)->op == TV_OP_CONV && own->sets == 1 && !is_pointwise(w, node);
+         groups = pccx_net_graph_node(w, node)->op == TV_OP_CONV && own->sets == 1 && !pccx_net_is_pointwise(w, node);
     pccx_net_form best =
         transposed ? transpose_window(&own->window) : (pccx_net_form){.g = own->window, .group = 1, .spread = 1};
     own->form = best;
@@ -164,7 +171,7 @@ static bool multiply_phase(pccx_network *w, const pccx_net_tiling *t, uint32_t p
         if (ky == UINT32_MAX || y_phase * t->phases[X] + x * g->dilation[X] % g->stride[X] != phase)
             continue;
         pccx_net_product p = {.matrix = &t->own->matrix,
-                              .which = is_pool ? 0 : (set * real->kernel[Y] + ky) * g->kernel[X] + x,
+                              .which = is_pool ? 0 : ((set + t->slice) * real->kernel[Y] + ky) * g->kernel[X] + x,
                               .n1 = t->own->matrix.rows,
                               .k = t->group == 1 ? t->own->k : t->own->matrix.columns,
                               .m = m};
@@ -182,6 +189,19 @@ static bool multiply_taps(pccx_network *w, const pccx_net_tiling *t, uint32_t se
     for (uint32_t phase = 0; phase < t->phases[Y] * t->phases[X]; phase++)
         any = multiply_phase(w, t, phase, set, out, m, accm || any) || any;
     return any;
+}
+
+/* Products of the other values that have channels of the input. */
+static void multiply_slices(pccx_network *w, pccx_net_tiling *t, uint32_t image, uint32_t first, uint32_t rows,
+                            uint32_t out)
+{
+    for (t->slice = 1; t->slice < t->slices; t->slice++) {
+        t->value = slice_of(w, t->own, t->n, t->slice);
+        pccx_net_arrange(w, t, image, first, rows, 0);
+        multiply_taps(w, t, 0, out, (uint32_t)pccx_net_product_rows(t, rows), true);
+    }
+    t->slice = 0;
+    t->value = slice_of(w, t->own, t->n, 0);
 }
 
 static void compute_phase(pccx_network *w, pccx_net_tiling *t, uint32_t image, uint32_t first, uint32_t rows,
@@ -202,6 +222,7 @@ static void compute_phase(pccx_network *w, pccx_net_tiling *t, uint32_t image, u
     accm = accm || t->own->bias;
     if (!multiply_taps(w, t, set, out, m, accm) && !accm)
         pccx_net_fill_zeros(w, out, words);
+    multiply_slices(w, t, image, first, rows, out);
     if (t->n->op == TV_OP_CONV)
         pccx_net_activate(w, t->node, out, words * PCCX_LOWER_LANES);
     pccx_net_copy_rows(w, t, t->n->output, image, first, rows, offset, out, true);
@@ -217,7 +238,7 @@ static void conv_tile(pccx_network *w, pccx_net_tiling *t, uint32_t image, uint3
 
 tv_status pccx_net_conv(pccx_network *w, uint32_t node, const tv_diag_sink *sink)
 {
-    if (is_pointwise(w, node))
+    if (pccx_net_is_pointwise(w, node))
         return pccx_net_linear(w, node, sink);
     pccx_net_tiling t = tiling_of(w, node);
     return pccx_net_compute_tiles(w, &t, conv_tile, sink);

@@ -244,6 +244,63 @@ static bool only_packed(const pccx_network *w, uint32_t value)
     return readers > 0;
 }
 
+/* ---- Concatenated channels ---- */
+
+/* Whether a node reads a concatenation as the input of a convolution that can read its inputs in turn. */
+static bool reads_slices(const pccx_network *w, uint32_t node, uint32_t value)
+{
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    const pccx_net_node *own = &w->nodes[node];
+    for (unsigned k = 1; k < tv_graph_input_count(n); k++)
+        if (n->inputs[k] == value)
+            return false;
+    return n->inputs[0] != value || (n->op == TV_OP_CONV && !own->problem && n->attrs.groups == 1 &&
+                                     own->window.stride[1] == 1 && !pccx_net_is_pointwise(w, node));
+}
+
+static bool can_be_virtual(const pccx_network *w, uint32_t node)
+{
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    const pccx_net_value *v = &w->values[n->output], *first = &w->values[n->inputs[0]];
+    if (n->op != TV_OP_CONCAT || !w->nodes[node].is_move || !v->spatial || w->l.keep_values ||
+        dims_of(w, n->output)->rank - 1 - n->attrs.axis_from_end != 1 || first->columns % PCCX_LOWER_LANES)
+        return false;
+    for (unsigned k = 0; k < tv_graph_input_count(n); k++) {
+        uint32_t in = n->inputs[k];
+        if (in == TV_NO_VALUE || pccx_net_is_constant(w, in) || !w->values[in].spatial ||
+            w->values[in].columns != first->columns)
+            return false;
+    }
+    for (size_t i = 0; i < w->graph->outputs.count; i++)
+        if (w->graph->outputs.data[i].value == n->output)
+            return false;
+    for (uint32_t i = 0; i < w->graph->nodes.count; i++)
+        if (!reads_slices(w, i, n->output))
+            return false;
+    return true;
+}
+
+/* Channels that are only concatenated for convolutions stay where they are: the products of each value accumulate. */
+static void find_slices(pccx_network *w)
+{
+    for (uint32_t node = 0; node < w->graph->nodes.count; node++) {
+        const tv_graph_node *n = pccx_net_graph_node(w, node);
+        uint32_t count = tv_graph_input_count(n);
+        if (!can_be_virtual(w, node))
+            continue;
+        w->nodes[node].is_virtual = true;
+        for (unsigned k = 0; k < count; k++)
+            if (w->last_uses[n->inputs[k]] < w->last_uses[n->output])
+                w->last_uses[n->inputs[k]] = w->last_uses[n->output];
+        for (uint32_t i = 0; i < w->graph->nodes.count; i++)
+            if (pccx_net_graph_node(w, i)->inputs[0] == n->output) {
+                w->nodes[i].slices = count;
+                w->nodes[i].concat = node;
+                w->nodes[i].k = w->nodes[i].window.channels / count;
+            }
+    }
+}
+
 /* ---- Scaled values ---- */
 
 static bool is_product(const tv_graph_node *n)
@@ -320,6 +377,7 @@ tv_status pccx_net_plan(pccx_network *w, const tv_diag_sink *sink)
             return tv_backend_reject(w->graph, n, "pccx", problem, sink);
         }
     }
+    find_slices(w);
     pccx_net_find_clips(w);
     find_scaled(w);
     return TV_OK;
@@ -388,7 +446,7 @@ tv_status pccx_net_allocate(pccx_network *w, const tv_diag_sink *sink)
     }
     for (uint32_t i = 0; i < w->graph->nodes.count; i++) { /* in the order of their lives */
         uint32_t value = pccx_net_graph_node(w, i)->output;
-        if (!wants_residency(w, value))
+        if (w->nodes[i].is_virtual || !wants_residency(w, value))
             continue;
         t.values[t.count] = value;
         t.buffers[t.count++] =

@@ -42,6 +42,8 @@ tv_status pccx_net_max_pool(pccx_network *w, uint32_t node, const tv_diag_sink *
                          .g = &w->nodes[node].window,
                          .node = node,
                          .edge = true,
+                         .value = n->inputs[0],
+                         .slices = 1,
                          .group = 1,
                          .spread = 1,
                          .step = 1,

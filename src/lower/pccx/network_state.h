@@ -91,6 +91,9 @@ typedef struct pccx_net_form {
 typedef struct pccx_net_node {
     const char *problem; /* what the machine lacks: the host computes it */
     bool is_move;        /* moves elements */
+    bool is_virtual;     /* CONCAT: its readers read its inputs */
+    uint32_t slices;     /* CONV: values of which the channels are, 0: one, the input; of them, `concat` is the node */
+    uint32_t concat;
     pccx_net_moves_plan moves;
     pccx_lower_matrix matrix;
     uint32_t k;    /* columns of the matrix that are multiplied */
@@ -292,6 +295,9 @@ pccx_net_emitter pccx_net_softmax, pccx_net_norm, pccx_net_reduce; /* network_ro
 bool pccx_net_window_of(const pccx_network *w, const tv_graph_node *n, pccx_net_window *out);
 
 /* ---- network_convolutions.c ---- */
+
+/* Whether a convolution is a product of the rows as they are. */
+bool pccx_net_is_pointwise(const pccx_network *w, uint32_t node);
 
 /* Chooses the form of a convolution. */
 void pccx_net_choose_form(pccx_network *w, uint32_t node);

@@ -157,6 +157,7 @@ typedef struct kernel {
     uint32_t groups, inputs, outputs; /* of a group */
     uint32_t rows, columns;           /* of a matrix, for one pixel of its group */
     uint32_t taps, count;             /* of the kernel; matrices */
+    uint32_t slices;                  /* of the inputs of the only group */
 } kernel;
 
 static kernel kernel_of(const pccx_network *w, uint32_t node)
@@ -166,27 +167,30 @@ static kernel kernel_of(const pccx_network *w, uint32_t node)
     bool pool = n->op == TV_OP_AVERAGE_POOL;
     uint32_t groups = pool ? own->window.channels : n->attrs.groups, outputs = pccx_net_value_at(w, n->output)->columns,
              rows = outputs / own->sets;
-    return (kernel){.own = own,
-                    .n = n,
-                    .groups = groups,
-                    .inputs = own->window.channels / groups,
-                    .outputs = outputs / groups,
-                    .rows = own->form.spread > 1 ? pccx_lower_padded(rows) : rows,
-                    .columns = own->form.group > 1 ? pccx_lower_padded(own->k) : own->k,
-                    .taps = own->window.kernel[0] * own->window.kernel[1],
-                    .count = pool ? 1 : own->sets * own->window.kernel[0] * own->form.g.kernel[1]};
+    return (kernel){
+        .own = own,
+        .n = n,
+        .groups = groups,
+        .inputs = own->window.channels / groups,
+        .outputs = outputs / groups,
+        .rows = own->form.spread > 1 ? pccx_lower_padded(rows) : rows,
+        .columns = own->form.group > 1 ? pccx_lower_padded(own->k) : own->k,
+        .taps = own->window.kernel[0] * own->window.kernel[1],
+        .slices = own->slices ? own->slices : 1,
+        .count = pool ? 1 : (own->slices ? own->slices : own->sets) * own->window.kernel[0] * own->form.g.kernel[1]};
 }
 
-/* Writes the weights of tap `tap` between an input and an output pixel of the rows of a matrix: the groups of a set are
- * blocks of its diagonal. */
+/* Writes the weights of tap `tap`, of a set or slice, between an input and an output pixel of the rows of a matrix: the
+ * groups of a set are blocks of its diagonal. */
 static void arrange_tap(const kernel *k, uint32_t set, uint32_t tap, float *to, uint32_t stride)
 {
-    uint32_t set_groups = k->groups / k->own->sets;
+    uint32_t set_groups = k->groups / k->own->sets, inputs = k->inputs / k->slices,
+             first = k->slices > 1 ? set * inputs : 0;
     for (uint32_t g = 0; g < set_groups; g++)
         for (uint32_t o = 0; o < k->outputs; o++)
-            for (uint32_t i = 0; i < k->inputs; i++) {
-                uint32_t group = set * set_groups + g;
-                uint64_t at = (uint64_t)(group * k->outputs + o) * k->inputs + i;
+            for (uint32_t i = 0; i < inputs; i++) {
+                uint32_t group = (k->slices > 1 ? 0 : set) * set_groups + g;
+                uint64_t at = (uint64_t)(group * k->outputs + o) * k->inputs + first + i;
                 if (k->n->op == TV_OP_CONV_TRANSPOSE)
                     at = (uint64_t)(group * k->inputs + i) * k->outputs + o;
                 to[(uint64_t)(g * k->outputs + o) * stride + g * k->inputs + i] =

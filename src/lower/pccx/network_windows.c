@@ -97,18 +97,18 @@ static uint32_t pixel_words(const pccx_net_tiling *t) { return t->in_words / t->
 /* Whether image rows are copied whole. */
 static bool copies_rows(const pccx_network *w, const pccx_net_tiling *t)
 {
-    return t->g->stride[X] == 1 && pixel_words(t) == pccx_net_value_at(w, t->n->inputs[0])->words;
+    return t->g->stride[X] == 1 && pixel_words(t) == pccx_net_value_at(w, t->value)->words;
 }
 
 /* Copies the words of `count` pixels of an image row. */
 static void copy_pixels(pccx_network *w, const pccx_net_tiling *t, const source *s, uint32_t to, uint32_t y, uint32_t x,
                         uint32_t count)
 {
-    uint32_t value = t->n->inputs[0], words = pccx_net_value_at(w, value)->words;
+    uint32_t words = pccx_net_value_at(w, t->value)->words;
     uint64_t at = ((uint64_t)(s->image * t->g->in[Y] + y) * t->g->in[X] + x) * words + s->offset;
     uint64_t length = (uint64_t)(count - 1) * words + pixel_words(t);
     if (t->staged == PCCX_LOWER_NO_BUFFER)
-        pccx_net_read_words(w, to, value, at, length);
+        pccx_net_read_words(w, to, t->value, at, length);
     else
         pccx_net_move(w, to, t->staged + ((y - t->first_staged) * t->g->in[X] + x) * words + s->offset, length);
 }
@@ -146,8 +146,7 @@ static void pad_row(pccx_network *w, const pccx_net_tiling *t, uint32_t phase, u
 /* Loads the image rows of a tile where pixels are copied one by one. */
 static void stage_rows(pccx_network *w, pccx_net_tiling *t, uint32_t image, uint32_t first, uint32_t rows)
 {
-    uint32_t value = t->n->inputs[0];
-    const pccx_net_value *v = pccx_net_value_at(w, value);
+    const pccx_net_value *v = pccx_net_value_at(w, t->value);
     bool by_row = copies_rows(w, t) && !(t->edge && t->width > t->g->in[X]);
     t->staged = PCCX_LOWER_NO_BUFFER;
     if (v->l2 != PCCX_LOWER_NO_BUFFER || by_row)
@@ -156,7 +155,7 @@ static void stage_rows(pccx_network *w, pccx_net_tiling *t, uint32_t image, uint
             high = (int64_t)(first + rows + t->reach[Y]) * t->g->stride[Y] - t->g->pad[Y] - 1;
     t->first_staged = clamp_row(low, t->g->in[Y]);
     uint32_t count = clamp_row(high, t->g->in[Y]) - t->first_staged + 1;
-    t->staged = pccx_net_fetch(w, value, (image * t->g->in[Y] + t->first_staged) * t->g->in[X], count * t->g->in[X]);
+    t->staged = pccx_net_fetch(w, t->value, (image * t->g->in[Y] + t->first_staged) * t->g->in[X], count * t->g->in[X]);
 }
 
 void pccx_net_arrange(pccx_network *w, pccx_net_tiling *t, uint32_t image, uint32_t first, uint32_t rows,
@@ -220,13 +219,13 @@ static uint64_t set_words(const pccx_net_tiling *t, uint32_t rows)
 {
     uint64_t words = pccx_net_product_rows(t, rows) * t->out_words * t->step;
     for (uint32_t p = 0; p < t->phases[Y]; p++)
-        words += t->phases[X] * pccx_net_phase_words(t, rows, p);
+        words += t->slices * t->phases[X] * pccx_net_phase_words(t, rows, p);
     return words;
 }
 
 static uint64_t tile_words(const pccx_network *w, const pccx_net_tiling *t, uint32_t rows)
 {
-    const pccx_net_value *in = pccx_net_value_at(w, t->n->inputs[0]), *out = pccx_net_value_at(w, t->n->output);
+    const pccx_net_value *in = pccx_net_value_at(w, t->value), *out = pccx_net_value_at(w, t->n->output);
     uint64_t words = (t->own->sets > 1 ? 2 : 1) * set_words(t, rows),
              staged = (uint64_t)(rows + t->reach[Y]) * t->g->stride[Y] * t->g->in[X] * in->words;
     words += in->l2 == PCCX_LOWER_NO_BUFFER && (t->edge || !copies_rows(w, t)) ? staged : 0;
@@ -237,10 +236,11 @@ static double estimate(const pccx_network *w, const pccx_net_tiling *t, uint32_t
 {
     enum { MOVE = 8 };
     const pccx_net_window *g = t->g, *real = &t->own->window;
-    const pccx_net_value *in = pccx_net_value_at(w, t->n->inputs[0]), *out = pccx_net_value_at(w, t->n->output);
+    const pccx_net_value *in = pccx_net_value_at(w, t->value), *out = pccx_net_value_at(w, t->n->output);
     double tiles = (double)g->images * ((g->out[Y] + rows - 1) / rows), sets = t->own->sets, count = sets * tiles,
-           height = all_rows(t, rows), copies = t->phases[X] * height, line = (double)t->width * t->in_words,
-           m_rows = (double)pccx_net_product_rows(t, rows), taps = (double)real->kernel[Y] * g->kernel[X] * w->l.planes;
+           height = all_rows(t, rows), copies = t->slices * t->phases[X] * height,
+           line = (double)t->width * t->in_words, m_rows = (double)pccx_net_product_rows(t, rows),
+           taps = (double)real->kernel[Y] * g->kernel[X] * w->l.planes * t->slices;
     uint32_t k = t->own->k * t->group, columns = t->out_words * PCCX_LOWER_LANES;
     double steps = (double)((k + w->tile_k - 1) / w->tile_k) * (double)((columns + w->tile_n - 1) / w->tile_n);
     bool loads = in->l2 == PCCX_LOWER_NO_BUFFER, by_row = copies_rows(w, t);

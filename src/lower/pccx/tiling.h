@@ -17,16 +17,17 @@ enum { PCCX_NET_PHASES_MAX = 1024, PCCX_NET_Y = 0, PCCX_NET_X = 1 };
 typedef struct pccx_net_tiling {
     const tv_graph_node *n;
     const pccx_net_node *own;
-    const pccx_net_window *g; /* of the tile: its pixels along X are groups of `group` pixels, next to each other */
-    uint32_t node;
-    bool edge;                        /* padding repeats the nearest pixel; otherwise zeros */
-    uint32_t group, spread;           /* pixels of the input, and of the output, that a row of the product has */
-    uint32_t in_words, out_words;     /* of such rows */
-    uint32_t step, phase;             /* output rows of a tile are every step-th one of the value */
-    uint32_t width, overhang;         /* rows of an image row of a phase; those of the last one past it */
-    uint32_t reach[2];                /* rows that the kernel reaches in a phase, without the first one */
-    uint32_t phases[2];               /* phases that the kernel uses */
-    uint32_t rows;                    /* output rows of a tile */
+    const pccx_net_window *g;     /* of the tile: its pixels along X are groups of `group` pixels, next to each other */
+    uint32_t node, value, slice;  /* what is copied: the input, or one of those of a Concat */
+    uint32_t slices;              /* number of these */
+    bool edge;                    /* padding repeats the nearest pixel; otherwise zeros */
+    uint32_t group, spread;       /* pixels of the input, and of the output, that a row of the product has */
+    uint32_t in_words, out_words; /* of such rows */
+    uint32_t step, phase;         /* output rows of a tile are every step-th one of the value */
+    uint32_t width, overhang;     /* rows of an image row of a phase; those of the last one past it */
+    uint32_t reach[2];            /* rows that the kernel reaches in a phase, without the first one */
+    uint32_t phases[2];           /* phases that the kernel uses */
+    uint32_t rows;                /* output rows of a tile */
     uint32_t at[PCCX_NET_PHASES_MAX]; /* addresses of the phases */
     uint32_t first_staged, staged;    /* first image row of those that are copied pixel by pixel from L2; their address,
                                          or PCCX_LOWER_NO_BUFFER */
