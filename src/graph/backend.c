@@ -56,15 +56,17 @@ tv_status tv_backend_bring_space(tv_machine *machine, const char *space, uint64_
     return tv_program_seal(program, sink);
 }
 
-static tv_status copy_space(tv_machine *machine, const char *space, uint64_t bytes, FILE *out, const tv_diag_sink *sink)
+/* Bytes [first, end). */
+static tv_status copy_space(tv_machine *machine, const char *space, uint64_t first, uint64_t end, FILE *out,
+                            const tv_diag_sink *sink)
 {
     enum { CHUNK = 1 << 20 };
     tv_status status = TV_OK;
     uint8_t *chunk = malloc(CHUNK);
     if (!chunk)
         return tv_fail_memory(sink);
-    for (uint64_t at = 0; status == TV_OK && at < bytes; at += CHUNK) {
-        size_t n = (size_t)tv_min_u64(CHUNK, bytes - at);
+    for (uint64_t at = first; status == TV_OK && at < end; at += CHUNK) {
+        size_t n = (size_t)tv_min_u64(CHUNK, end - at);
         status = tv_machine_read(machine, space, at, chunk, n, sink);
         if (status == TV_OK)
             fwrite(chunk, 1, n, out); /* tv_output_commit reports write errors */
@@ -73,12 +75,12 @@ static tv_status copy_space(tv_machine *machine, const char *space, uint64_t byt
     return status;
 }
 
-tv_status tv_backend_save_space(tv_machine *machine, const char *space, uint64_t bytes, const char *path,
+tv_status tv_backend_save_space(tv_machine *machine, const char *space, uint64_t first, uint64_t end, const char *path,
                                 tv_output_group *outputs, const tv_diag_sink *sink)
 {
     tv_output *output;
     TV_TRY(tv_output_open(path, sink, &output));
-    tv_status status = copy_space(machine, space, bytes, tv_output_stream(output), sink);
+    tv_status status = copy_space(machine, space, first, end, tv_output_stream(output), sink);
     if (status == TV_OK)
         return tv_output_commit_to(output, outputs, sink);
     tv_output_abandon(output);

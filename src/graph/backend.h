@@ -67,9 +67,9 @@ uint64_t tv_backend_parameter(const tv_config *config, const char *key);
 tv_status tv_backend_bring_space(tv_machine *machine, const char *space, uint64_t bytes, tv_program *program,
                                  const tv_diag_sink *sink);
 
-/* Writes the first `bytes` bytes of a byte-addressed space to the file `path`, the memory image of a written sequence
- * of programs. `outputs` may be NULL. */
-tv_status tv_backend_save_space(tv_machine *machine, const char *space, uint64_t bytes, const char *path,
+/* Writes bytes [first, end) of a byte-addressed space to the file `path`, the memory image of a written sequence of
+ * programs. `outputs` may be NULL. */
+tv_status tv_backend_save_space(tv_machine *machine, const char *space, uint64_t first, uint64_t end, const char *path,
                                 tv_output_group *outputs, const tv_diag_sink *sink);
 
 /* Rejects a node that a machine cannot execute (TV_ERR_INPUT, TV-L044): "cmdq cannot execute blk.3.q (Linear): it has

@@ -333,6 +333,31 @@ def steps_of_the_host_are_compiled_for_pccx(t):
     damage("TV-M002", 1, "address", 2**47)
 
 
+def rows_that_inputs_select_are_compiled_for_cmdq(t):
+    model, random = attention_model(t), numpy.random.default_rng(8)
+    numpy.save(t.path("ids.npy"), numpy.int64([[3, 19, 0, -1, 7, 7, 12, 1, 5]]))
+    numpy.save(t.path("x.npy"), random.normal(size=(1, 9, 48)).astype(numpy.float32))
+    numpy.save(t.path("z.npy"), random.normal(size=(24, 7)).astype(numpy.float32))
+    data = [argument for name in ("ids", "x", "z") for argument in ("--input", "%s=%s" % (name, t.path(name + ".npy")))]
+    shutil.rmtree(t.path("program"), ignore_errors=True)
+    run = compile_for(t, "cmdq", model, *data)  # the ranges are those of these inputs
+    found, ran = (t.result(name, *arguments, *data, "--output", "y=" + t.path(name + "y.npy"))["targets"][0]
+                  for name, arguments in (("infer", ("infer", model, "-t", "cmdq")), ("run", run)))
+    t.equal("cycles", ran["cycles"], found["cycles"])
+    t.expect("output", numpy.array_equal(numpy.load(t.path("infery.npy")), numpy.load(t.path("runy.npy"))))
+    with open(t.path("program/manifest.json"), encoding="utf-8") as f:
+        good = json.load(f)
+    t.equal("steps", [s["kind"] for s in good["steps"]], ["select"])
+    weights = os.path.getsize(t.path("program/weights.bin"))
+    t.expect("weights.bin has the table, the weights and their scales, no values", 20 * 48 + 48 * 48 <= weights < 20 * 48 + 48 * 48 + 4 * 48 + 256, weights)
+    numpy.save(t.path("ids.npy"), numpy.int64([[3, 19, 0, 19, 7, 7, 12, 1, 5]]))
+    t.result("the last row", *run, *data, "--output", "y=" + t.path("runy.npy"))
+    t.expect("index -1 is the last row", numpy.array_equal(numpy.load(t.path("infery.npy")), numpy.load(t.path("runy.npy"))))
+    good["steps"][0]["kind"] = "pack"
+    t.write("program/manifest.json", json.dumps(good))
+    t.reject("a step of another machine", "the step 'pack' is not one of cmdq", *run, *data)
+
+
 def networks_that_need_the_host_are_not_compiled(t):
     random = numpy.random.default_rng(4)
     nodes = [helper.make_node("Mod", ["x", "m"], ["h"], fmod=1), helper.make_node("MatMul", ["h", "w"], ["y"])]
@@ -415,6 +440,7 @@ def main():
     t = Infer(options)
     t.run_tests([outputs_are_those_of_numpy, random_inputs_are_the_same_in_each_run, wrong_options_are_rejected, compiled_networks_are_run, compiled_programs_repeat_the_session,
                  a_file_for_calibration_has_several_samples, programs_of_pccx_repeat_the_session, steps_of_the_host_are_compiled_for_pccx,
+                 rows_that_inputs_select_are_compiled_for_cmdq,
                  networks_that_need_the_host_are_not_compiled, layers_are_compared,
                  damaged_manifests_are_rejected], t)
     sys.exit(t.finish())

@@ -141,7 +141,7 @@ static tv_status save_weights(const cmdq_lowering *l, const tv_diag_sink *sink)
 {
     char path[PATH_LENGTH];
     snprintf(path, sizeof path, "%s/weights.bin", l->emit);
-    return tv_backend_save_space(l->machine, "dram", l->constants_end, path, l->outputs, sink);
+    return tv_backend_save_space(l->machine, "dram", 0, l->constants_end, path, l->outputs, sink);
 }
 
 /* Writes or prints the rows that a Gather selects for the tokens of the step. */

@@ -94,8 +94,9 @@ typedef struct cmdq_network {
     uint32_t *entries_end; /* of each node: number of entries after it */
     tv_layer *layers;      /* of each node */
     size_t layer_count;
-    uint64_t dram_end;
-    tv_tensor *tensors; /* results of the last run, of each value */
+    uint64_t weights_begin, dram_end; /* before it DRAM has values, then weights and constants */
+    TV_VEC(tv_network_step) steps;    /* of written programs */
+    tv_tensor *tensors;               /* results of the last run, of each value */
     bool keep_values, timing;
     tv_network_program written;         /* what cmdq_net_programs returns */
     unsigned engines[CMDQ_NET_ENGINES]; /* number of tensor and vector engines, and of DMA channels */
@@ -309,7 +310,15 @@ void cmdq_net_emit_node(cmdq_network *net, const tv_graph_node *n); /* other tha
 tv_status cmdq_net_save(const cmdq_network *net, const tv_network_options *options, tv_sv metadata,
                         const tv_diag_sink *sink);
 
+/* Writes the tables whose rows inputs select, for programs that run without this state; notes the steps that do it. */
+tv_status cmdq_net_write_tables(cmdq_network *net);
+
+/* Stores a number as element `at` of a value. */
+void cmdq_net_store_element(const cmdq_net_value *v, uint8_t *data, uint64_t at, double x);
+
 /* As tv_network_backend describes them. */
+unsigned cmdq_net_steps(const void *state, const tv_network_step **list);
+tv_status cmdq_net_run_step(tv_machine *machine, const tv_network_step *step, const tv_diag_sink *sink);
 unsigned cmdq_net_programs(const void *state, const tv_network_program **list);
 bool cmdq_net_port(const void *state, uint32_t value, tv_network_port *out);
 

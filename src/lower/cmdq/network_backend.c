@@ -32,6 +32,7 @@ static void destroy(void *state)
     cmdq_lower_order_fini(&net->l.order);
     TV_VEC_FINI(&net->live);
     TV_VEC_FINI(&net->ahead);
+    TV_VEC_FINI(&net->steps);
     free(net->needs);
     free(net->in_attention);
     tv_machine_free(net->l.machine);
@@ -294,6 +295,7 @@ static tv_status create(const tv_graph *graph, const tv_network_options *options
         cmdq_net_find_attention(net);
     if (status == TV_OK)
         status = cmdq_net_measure_needs(net);
+    net->weights_begin = net->dram_end;
     if (status == TV_OK)
         status = check(net);
     if (status == TV_OK)
@@ -302,6 +304,8 @@ static tv_status create(const tv_graph *graph, const tv_network_options *options
         tv_machine_set_threads(net->l.machine, options->threads);
     if (status == TV_OK)
         status = cmdq_net_upload(net, options);
+    if (status == TV_OK && options->emit)
+        status = cmdq_net_write_tables(net);
     if (status == TV_OK)
         status = make_program(net, options, sink);
     if (status != TV_OK) {
@@ -329,17 +333,6 @@ static uint64_t storage_index(const cmdq_network *net, uint32_t value, uint64_t 
     return image * c * pixels + i % pixels * c + i / pixels % c;
 }
 
-static void store_element(const cmdq_net_value *v, uint8_t *data, uint64_t at, double x)
-{
-    double q = x / (double)v->scale;
-    if (v->qbits == 8)
-        ((int8_t *)data)[at] = (int8_t)(isnan(q) ? 0 : tv_int_round_clamp(q, -128, 127));
-    else if (v->qbits == 16)
-        ((uint16_t *)(void *)data)[at] = tv_f16_from_f32((float)x);
-    else
-        ((float *)(void *)data)[at] = (float)x;
-}
-
 static tv_status write_input(const cmdq_network *net, uint32_t value, const tv_tensor *t, const tv_diag_sink *sink)
 {
     const cmdq_net_value *v = &net->values[net->values[value].storage];
@@ -348,7 +341,7 @@ static tv_status write_input(const cmdq_network *net, uint32_t value, const tv_t
     if (!data)
         return tv_fail_memory(sink);
     for (uint64_t i = 0; i < v->elements; i++)
-        store_element(v, data, storage_index(net, value, i), tv_tensor_real(t, i));
+        cmdq_net_store_element(v, data, storage_index(net, value, i), tv_tensor_real(t, i));
     tv_status status = tv_machine_write(net->l.machine, "dram", v->dram, data, bytes, sink);
     free(data);
     return status;
@@ -510,4 +503,6 @@ const tv_network_backend tv_network_cmdq = {.name = "cmdq",
                                             .layers = layers,
                                             .machine = machine,
                                             .programs = cmdq_net_programs,
-                                            .port = cmdq_net_port};
+                                            .port = cmdq_net_port,
+                                            .steps = cmdq_net_steps,
+                                            .run_step = cmdq_net_run_step};

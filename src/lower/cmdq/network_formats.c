@@ -68,6 +68,9 @@ static void choose_widths(cmdq_network *net)
     for (size_t i = 0; i < g->outputs.count; i++)
         if (!tv_graph_uses(g, g->outputs.data[i].value) || tv_graph_uses(g, g->outputs.data[i].value) == 1)
             net->values[g->outputs.data[i].value].qbits = 32;
+    for (size_t i = 0; i < g->nodes.count; i++)
+        if (cmdq_net_is_host_gather(net, &g->nodes.data[i])) /* indices */
+            net->values[g->nodes.data[i].inputs[1]].qbits = 32;
     for (size_t i = g->nodes.count; i-- > 0;) {
         const tv_graph_node *n = &g->nodes.data[i];
         bool integers = is_product(n->op) || tv_graph_op_infos[n->op].class == TV_CLASS_WINDOW ||

@@ -4,14 +4,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "graph/codes.h"
+#include "graph/network_step.h"
 #include "lower/pccx/network_state.h"
 #include "num/float.h"
 
-/* Numbers of a step: of "pack" rows of a matrix, planes, columns of a group; of "select" the address of the table,
- * bytes of a row, its rows. */
-enum { FIRST, SECOND, THIRD, ELEMENTS_MAX = 1 << 28, GROUP_MAX = 1 << 16, ROW_BYTES_MAX = 1 << 24 };
-static const char pack_kind[] = "pack", select_kind[] = "select";
+/* Numbers of a step "pack": rows of a matrix, planes, columns of a group. */
+enum { FIRST, SECOND, THIRD, GROUP_MAX = 1 << 16 };
+static const char pack_kind[] = "pack";
 
 /* ---- Noting ---- */
 
@@ -98,7 +97,7 @@ tv_status pccx_net_note_selection(pccx_network *w, uint32_t node, uint64_t table
 {
     const tv_graph_node *n = pccx_net_graph_node(w, node);
     const pccx_net_value *rows = pccx_net_value_at(w, n->inputs[0]);
-    tv_network_step step = {.kind = select_kind,
+    tv_network_step step = {.kind = TV_STEP_SELECT,
                             .address = pccx_net_value_at(w, n->output)->home,
                             .numbers = {table, (uint64_t)rows->words * PCCX_LOWER_WORD_BYTES, rows->rows}};
     if (!is_noted(w) || pccx_net_is_constant(w, n->inputs[1]) || !pccx_net_port(w, n->inputs[1], &step.source))
@@ -114,27 +113,6 @@ unsigned pccx_net_steps(const void *state, const tv_network_step **list)
 }
 
 /* ---- Execution ---- */
-
-static tv_status fail(const tv_network_step *step, const char *problem, const tv_diag_sink *sink)
-{
-    return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(MANIFEST), "compile the network again", "the step '%.40s' %s",
-                   step->kind, problem);
-}
-
-/* Reads the source of a step, as binary32 or integers. The caller releases the tensor. */
-static tv_status read_source(tv_machine *machine, const tv_network_step *step, tv_element element, tv_tensor *out,
-                             const tv_diag_sink *sink)
-{
-    uint8_t bytes[8] = {0};
-    unsigned size = tv_dtype_bits(step->source.type) / 8;
-    TV_TRY(tv_tensor_init(out, element, step->rank, step->dims, sink));
-    for (uint64_t i = 0; i < tv_tensor_count(out); i++) {
-        uint64_t at = tv_network_port_address(&step->source, step->rank, step->dims, i);
-        TV_TRY(tv_machine_read(machine, step->source.space, at, bytes, size, sink));
-        tv_tensor_set_real(out, i, tv_dtype_value(step->source.type, bytes, 0) * step->source.scale);
-    }
-    return TV_OK;
-}
 
 tv_status pccx_net_pack_tensor(pccx_lowering *l, const tv_tensor *b, const pccx_lower_matrix *to,
                                const tv_diag_sink *sink)
@@ -166,7 +144,7 @@ static tv_status run_pack(tv_machine *machine, const tv_network_step *step, cons
     if (rows < columns || rows > columns + PCCX_LOWER_LANES || step->numbers[SECOND] < 1 || step->numbers[SECOND] > 2 ||
         step->numbers[THIRD] < PCCX_LOWER_BEAT_WEIGHTS || step->numbers[THIRD] > GROUP_MAX ||
         step->numbers[THIRD] % PCCX_LOWER_LANES || step->address % PCCX_LOWER_WORD_BYTES)
-        return fail(step, "has numbers that fit no matrix", sink);
+        return tv_network_step_fail(step, "has numbers that fit no matrix", sink);
     pccx_lowering l = {.machine = machine,
                        .group = (uint32_t)step->numbers[THIRD],
                        .pool = tv_pool_new(1),
@@ -176,7 +154,7 @@ static tv_status run_pack(tv_machine *machine, const tv_network_step *step, cons
     pccx_lower_matrix to;
     pccx_lower_reserve_matrix(&l, &from, (uint32_t)rows, (unsigned)step->numbers[SECOND], &to);
     to.addr = step->address;
-    tv_status status = read_source(machine, step, TV_ELEMENT_F32, &b, sink);
+    tv_status status = tv_network_step_source(machine, step, TV_ELEMENT_F32, &b, sink);
     if (status == TV_OK)
         status = pccx_net_pack_tensor(&l, &b, &to, sink);
     tv_tensor_fini(&b);
@@ -184,37 +162,14 @@ static tv_status run_pack(tv_machine *machine, const tv_network_step *step, cons
     return status;
 }
 
-static tv_status run_select(tv_machine *machine, const tv_network_step *step, const tv_diag_sink *sink)
-{
-    uint64_t bytes = step->numbers[SECOND], table_rows = step->numbers[THIRD];
-    tv_tensor indices = {0};
-    if (bytes == 0 || bytes > ROW_BYTES_MAX || table_rows == 0 || table_rows > INT32_MAX)
-        return fail(step, "has numbers that fit no table", sink);
-    uint8_t *row = malloc(bytes);
-    tv_status status = row ? read_source(machine, step, TV_ELEMENT_I32, &indices, sink) : tv_fail_memory(sink);
-    for (uint64_t r = 0; status == TV_OK && r < tv_tensor_count(&indices); r++) {
-        int64_t i = tv_tensor_integer(&indices, r);
-        i = i < 0 ? i + (int64_t)table_rows : i;
-        i = i < 0 || i >= (int64_t)table_rows ? 0 : i;
-        status =
-            tv_machine_read(machine, step->source.space, step->numbers[FIRST] + (uint64_t)i * bytes, row, bytes, sink);
-        if (status == TV_OK)
-            status = tv_machine_write(machine, step->source.space, step->address + r * bytes, row, bytes, sink);
-    }
-    tv_tensor_fini(&indices);
-    free(row);
-    return status;
-}
-
 tv_status pccx_net_run_step(tv_machine *machine, const tv_network_step *step, const tv_diag_sink *sink)
 {
-    bool pack = strcmp(step->kind, pack_kind) == 0;
-    uint64_t count = 1;
-    for (uint32_t d = 0; d < step->rank && count > 0; d++)
-        count = (uint64_t)step->dims[d] > ELEMENTS_MAX / count ? 0 : count * (uint64_t)step->dims[d];
-    if (!pack && strcmp(step->kind, select_kind) != 0)
-        return fail(step, "is not one of pccx", sink);
-    if (count == 0 || (pack && step->rank < 2))
-        return fail(step, "has no such tensor", sink);
-    return pack ? run_pack(machine, step, sink) : run_select(machine, step, sink);
+    TV_TRY(tv_network_step_check(step, sink));
+    if (strcmp(step->kind, TV_STEP_SELECT) == 0)
+        return tv_network_step_select(machine, step, sink);
+    if (strcmp(step->kind, pack_kind) != 0)
+        return tv_network_step_fail(step, "is not one of pccx", sink);
+    if (step->rank < 2)
+        return tv_network_step_fail(step, "has no such tensor", sink);
+    return run_pack(machine, step, sink);
 }
