@@ -148,7 +148,7 @@ void pccx_net_clip_max(pccx_network *w, const pccx_net_clip *clip, uint32_t x, u
     unsigned scale = (unsigned)clip->scale << PCCX_LOWER_SCALE_SHIFT;
     for (uint32_t i = 0; i < words; i += piece) {
         uint32_t count = words - i < piece ? words - i : piece, t = pccx_net_temporary(w);
-        pccx_net_move(w, t, y + i, count);
+        pccx_net_multiply_words(w, t, y + i, count, w->l.map.ones, scale);
         pccx_net_multiply_words(w, t, x + i, count, w->l.map.minus_ones, scale | PCCX_LOWER_ACCM);
         pccx_net_shift_words(w, clip, t, count, true);
         pccx_net_multiply_words(w, x + i, t, count, w->l.map.ones, scale | PCCX_LOWER_ACCM);
