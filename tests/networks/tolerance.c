@@ -10,9 +10,22 @@
 #include "graph/operators.h"
 
 static const tolerance_machine machines[] = {
-    {"cmdq", true, 0x1p-11, 0x1p-25, 0x1p-24, false, 254},
-    {"pccx", false, 0x1p-8, 0x1p-126, 0x1p-8, false, 0},
-    {"opennpu", false, 0x1p-24, 0x1p-126, 0x1p-24, true, 254},
+    {.name = "cmdq", .integers = true, .unit = 0x1p-11, .tiny = 0x1p-25, .result = 0x1p-24, .weight_steps = 254},
+    {.name = "pccx",
+     .unit = 0x1p-8,
+     .tiny = 0x1p-126,
+     .result = 0x1p-8,
+     .add = tolerance_add_pccx,
+     .activation = tolerance_pccx_activation},
+    {.name = "opennpu",
+     .unit = 0x1p-24,
+     .tiny = 0x1p-126,
+     .result = 0x1p-24,
+     .rounds_operands = true,
+     .weight_steps = 254,
+     .finite = true,
+     .add = tolerance_add_opennpu,
+     .activation = tolerance_opennpu_activation},
 };
 
 const tolerance_machine *tolerance_find_machine(const char *name)

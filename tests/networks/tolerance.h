@@ -16,14 +16,7 @@
 
 #include "graph/graph.h"
 
-typedef struct tolerance_machine {
-    const char *name;
-    bool integers;        /* values that products, convolutions and pools read are INT8 with one scale */
-    double unit, tiny;    /* half a unit in the last place of other values, relative; and of the smallest ones */
-    double result;        /* of values that are results, relative */
-    bool rounds_operands; /* products round values to INT8, which are stored as they are */
-    double weight_steps;  /* the range of the weights of an output channel in half steps; 0: two planes of INT4 */
-} tolerance_machine;
+typedef struct tolerance_machine tolerance_machine;
 
 /* The formats of a machine; NULL: it is not known. */
 const tolerance_machine *tolerance_find_machine(const char *name);
@@ -40,6 +33,22 @@ typedef struct tolerance {
     float *group_ranges;      /* [value_count]: of a group */
     char problem[128];        /* why there is no bound */
 } tolerance;
+
+struct tolerance_machine {
+    const char *name;
+    bool integers;        /* values that products, convolutions and pools read are INT8 with one scale */
+    double unit, tiny;    /* half a unit in the last place of other values, relative; and of the smallest ones */
+    double result;        /* of values that are results, relative */
+    bool rounds_operands; /* products round values to INT8, which are stored as they are */
+    double weight_steps;  /* the range of the weights of an output channel in half steps; 0: two planes of INT4 */
+    bool finite;          /* it has no infinity and no NaN: the largest number, or any */
+
+    /* Adds what the instructions of a node round between its inputs and its output; NULL: what tolerance_rules.c does.
+     */
+    void (*add)(const tolerance *t, const tv_graph_node *node, float *errors);
+    /* Likewise of the activation y that is fused with a product x. */
+    double (*activation)(const tolerance *t, const tv_graph_node *node, double x, double y);
+};
 
 /* Executes the network on the host and computes the bounds. False: there is none, for the reason in `problem`. The
  * caller releases *t with tolerance_fini in any case. */
@@ -70,18 +79,17 @@ static inline uint64_t tolerance_count(const tolerance *t, uint32_t value)
     return tv_graph_elements(t->graph, value);
 }
 
-/* ---- tolerance_pccx.c: what the instructions of a node round between its inputs and its output ---- */
+/* ---- tolerance_pccx.c, tolerance_opennpu.c ---- */
 
-/* Adds to the errors of an output. */
 void tolerance_add_pccx(const tolerance *t, const tv_graph_node *node, float *errors);
+double tolerance_pccx_activation(const tolerance *t, const tv_graph_node *node, double x, double y);
+void tolerance_add_opennpu(const tolerance *t, const tv_graph_node *node, float *errors);
+double tolerance_opennpu_activation(const tolerance *t, const tv_graph_node *node, double x, double y);
 
-/* Of a product: half a step of its activations, which are INT8 with a scale for each row; the error of a weight of row
- * w[count], in two planes of INT4; and the units in the last place that its sums lose. */
+/* Of a product of pccx: half a step of its activations, which are INT8 with a scale for each row; the error of a weight
+ * of row w[count], in two planes of INT4; and the units in the last place that its sums lose. */
 double tolerance_pccx_activation_step(const tolerance *t, uint32_t value);
 double tolerance_pccx_weight_error(const float *w, uint64_t count);
 double tolerance_pccx_sum_units(const tolerance *t, const tv_graph_node *node);
-
-/* Of the activation that is fused with a product, with result y. */
-double tolerance_pccx_activation(const tolerance *t, const tv_graph_node *node, double y);
 
 #endif

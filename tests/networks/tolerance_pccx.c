@@ -106,8 +106,9 @@ static bool is_clipped(const tolerance *t, const tv_graph_node *n, double *low, 
     return n->op == TV_OP_RELU || n->op == TV_OP_CLIP || a == TV_ACTIVATION_RELU || a == TV_ACTIVATION_CLIP;
 }
 
-double tolerance_pccx_activation(const tolerance *t, const tv_graph_node *n, double y)
+double tolerance_pccx_activation(const tolerance *t, const tv_graph_node *n, double x, double y)
 {
+    (void)x;
     double low, high, range = t->ranges ? (double)t->ranges[n->output] : 0;
     if (is_clipped(t, n, &low, &high))
         return clip_error(low, high, range);
@@ -203,7 +204,8 @@ static void add_norm(const tolerance *t, const tv_graph_node *n, float *e)
             magnitude += d / (double)length;
             absmax = fmax(absmax, d);
         }
-        double s = sqrt(sum + (double)n->attrs.epsilon), mean_error = 3 * unit * fabs(mean);
+        double s = sqrt(sum + (double)n->attrs.epsilon),
+               mean_error = 3 * unit * fabs(mean) + step * step * (absmax + fabs(mean));
         /* of s^2: step of the absmax in one factor, the rounding of d in both, that of sums of 32 squares */
         double squares = step * absmax * magnitude + 2 * magnitude * mean_error + mean_error * mean_error +
                          (4 + (double)(length / 32)) * unit * s * s;
@@ -289,6 +291,8 @@ void tolerance_add_pccx(const tolerance *t, const tv_graph_node *n, float *e)
         else if (n->op == TV_OP_DIV)
             e[i] += (float)(2 * unit * fabs(y) + step * step * absmax / absmin_of(t, n->inputs[1]));
         else if (n->op == TV_OP_REDUCE_MEAN)
-            e[i] += (float)(2 * unit * fabs(y));
+            e[i] += (float)(2 * unit * fabs(y) + step * step * absmax);
+        else if (n->op == TV_OP_REDUCE_SUM)
+            e[i] += (float)(unit * fabs(y) + step * step * absmax * tv_graph_columns(t->graph, x));
     }
 }

@@ -218,8 +218,8 @@ static void bound_fused(const tolerance *t, const tv_graph_node *n, float *z, fl
             max = fmax(max, fabs(activate(&n->attrs, (double)z[i] + (double)e[i] * k / STEPS) - own));
         if (n->attrs.activation)
             e[i] = (float)(max + 4 * single * fabs(own));
-        if (t->machine->weight_steps == 0)
-            e[i] += (float)tolerance_pccx_activation(t, n, own);
+        if (t->machine->activation && n->attrs.activation)
+            e[i] += (float)t->machine->activation(t, n, (double)z[i], own);
         if (after)
             e[i] += (float)tolerance_error(t, n->inputs[3], i);
     }
@@ -511,8 +511,8 @@ bool tolerance_bound_node(tolerance *t, const tv_graph_node *n, float *e)
     bool ok = exact || bound_node(t, n, e);
     if (ok && !exact)
         add_rounding(t, n, e);
-    if (ok && !exact && t->machine->weight_steps == 0)
-        tolerance_add_pccx(t, n, e);
+    if (ok && !exact && t->machine->add)
+        t->machine->add(t, n, e);
     for (uint64_t i = 0; n->op == TV_OP_SOFTMAX && i < tolerance_count(t, n->output); i++) /* it is from 0 to 1 */
         e[i] = fminf(e[i], 1);
     return ok;

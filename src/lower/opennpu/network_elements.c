@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise operators, and operators of rows, which are those of one token of a language model. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -51,7 +52,7 @@ static unsigned list_steps(tv_graph_op op, float alpha, float beta, step s[STEPS
         if (alpha > -INFINITY)
             s[n++] = (step){STEP_MAX, alpha};
         if (beta < INFINITY || !n)
-            s[n++] = (step){STEP_MIN, beta};
+            s[n++] = (step){STEP_MIN, fminf(beta, FLT_MAX)}; /* an infinity would be 0 */
         return n;
     case TV_OP_ABS:
         s[n++] = (step){STEP_ABS, 0};
