@@ -112,6 +112,11 @@ static double estimate(const pccx_network *w, const linear *t, uint32_t rows, ui
            words = resident ? 1 : PCCX_LOWER_WORD_BYTES / w->copy_rate;
     if (in->l2 == PCCX_LOWER_NO_BUFFER)
         load = tiles * (w->copy_setup + (double)rows * in->words * PCCX_LOWER_WORD_BYTES / w->copy_rate);
+    if (t->residual != TV_NO_VALUE) {
+        bool near = pccx_net_value_at(w, t->residual)->l2 != PCCX_LOWER_NO_BUFFER;
+        load += (chunks > 1 ? out->rows * chunks : tiles) * (near ? MOVE : w->copy_setup) +
+                (double)out->rows * out->words * (near ? 1 : PCCX_LOWER_WORD_BYTES / w->copy_rate);
+    }
     if (chunks > 1)
         copy = out->rows * (chunks * setup + out->words * words);
     else if (!resident)
