@@ -5,7 +5,7 @@
     generated.py ONNX_CONFORMANCE
 
 Einsum of one to three terms, with sums, diagonals and ellipses; TopK along each axis; scattering with each reduction; the reversal of sequences;
-Resize with each method and mode of coordinates, from the formulas of its description; MatMulNBits of 2, 4 and 8 bits.
+Resize with each method and mode of coordinates, from the formulas of its description; MatMulNBits of 2, 4 and 8 bits; those of newer.py.
 """
 
 import os
@@ -16,6 +16,10 @@ import tempfile
 import numpy
 import onnx
 from onnx import helper, numpy_helper
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import newer  # noqa: E402
 
 EQUATIONS = (
     ("ij->ji", (2, 3)), ("ij->", (2, 3)), ("ij", (2, 3)), ("ji", (2, 3)), ("ii->i", (3, 3)), ("ii", (3, 3)), ("...ii->...i", (2, 3, 4, 4)),
@@ -174,8 +178,9 @@ def write(folder, op, attributes, inputs, outputs):
     inputs = [v for v in inputs if v is not None]
     infos = [[helper.make_tensor_value_info(name, onnx.helper.mapping.NP_TYPE_TO_TENSOR_TYPE[v.dtype], v.shape) for name, v in zip(names_, list_)]
              for names_, list_ in (([n for n in names if n], inputs), (["y%d" % i for i in range(len(outputs))], outputs))]
-    node = helper.make_node(op, names, [i.name for i in infos[1]], **attributes)
-    versions = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
+    own = {name: value for name, value in attributes.items() if name != "opset"}
+    node = helper.make_node(op, names, [i.name for i in infos[1]], **own)
+    versions = [helper.make_opsetid("", attributes.get("opset", 18)), helper.make_opsetid("com.microsoft", 1)]
     constants = []
     if op == "MatMulNBits":  # weights are constants
         constants = [numpy_helper.from_array(v, info.name) for v, info in zip(inputs[1:], infos[0][1:])]
@@ -190,14 +195,25 @@ def write(folder, op, attributes, inputs, outputs):
                 file.write(numpy_helper.from_array(numpy.ascontiguousarray(v) if v.ndim else v).SerializeToString())
 
 
-def main():
+def all_cases():
     random = numpy.random.default_rng(1)
+    for generator in (einsums, top_ks, scatters, reversals, resizes, block_quantized, newer.all_cases):
+        yield from generator(random)
+
+
+def write_all(folder, cases):
+    """A folder for each case, by operator and number."""
+    folders = [os.path.join(folder, "%s_%d" % (case[0], i)) for i, case in enumerate(cases)]
+    for path, case in zip(folders, cases):
+        write(path, *case)
+    return folders
+
+
+def main():
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        cases = [c for generator in (einsums, top_ks, scatters, reversals, resizes, block_quantized) for c in generator(random)]
-        folders = [os.path.join(folder, str(i)) for i in range(len(cases))]
-        for path, case in zip(folders, cases):
-            write(path, *case)
+        cases = list(all_cases())
+        folders = write_all(folder, cases)
         result = subprocess.run([sys.argv[1]], input="".join(p + "\n" for p in folders), stdout=subprocess.PIPE, text=True, check=True)
         for case, line in zip(cases, result.stdout.strip().split("\n")):
             if line.split(" ")[0] not in ("passed", "bound"):

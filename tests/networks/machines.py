@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every test case of ONNX's backend suite passes on a machine, within the tolerance of tolerance.h, or is rejected by name.
+"""Every test case of ONNX's backend suite, and every one of generated.py, passes on a machine, within the tolerance of tolerance.h, or is rejected by name.
 
     machines.py ONNX_MACHINES TARGET [--rebase] [--list]
 
@@ -15,9 +15,14 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import generated  # noqa: E402
 
 DATA = "/usr/share/libonnx-testdata/data"
-SUITES = ("node", "pytorch-converted", "pytorch-operator", "simple")
+SUITES = ("node", "pytorch-converted", "pytorch-operator", "simple", "generated")
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(HERE, "..", "..", "docs", "networks.md")
 WIDE = 0.5  # a median tolerance above this share of the absmax of the result compares little
@@ -38,10 +43,12 @@ def parse(folder, line):
 
 
 def run(program, target):
-    folders = sorted(d for suite in SUITES for d in glob.glob("%s/%s/*" % (DATA, suite)))
-    done = subprocess.run([program, target], input="\n".join(folders) + "\n", stdout=subprocess.PIPE, text=True, check=False)
+    with tempfile.TemporaryDirectory() as temporary:
+        folders = sorted(d for suite in SUITES[:-1] for d in glob.glob("%s/%s/*" % (DATA, suite)))
+        folders += generated.write_all(os.path.join(temporary, SUITES[-1]), list(generated.all_cases()))
+        done = subprocess.run([program, target], input="\n".join(folders) + "\n", stdout=subprocess.PIPE, text=True, check=False)
     lines = done.stdout.split("\n")[:-1]
-    if done.returncode or len(lines) != len(folders) or len(folders) < 1000:
+    if done.returncode or len(lines) != len(folders) or len(folders) < 1400:
         sys.exit("the program ended with status %d at %s" % (done.returncode, folders[min(len(lines), len(folders) - 1)]))
     return [parse(folder, line) for folder, line in zip(folders, lines)]
 
