@@ -28,7 +28,7 @@ import transcript  # noqa: E402
 from suite import ROOT, Suite, parse_arguments  # noqa: E402
 
 BLOCK = re.compile(r"^(?:<!-- (file|not run): (.*?) -->\n)?```(\w*)\n(.*?)^```$", re.M | re.S)
-NOT_RUN_MAX = 8
+NOT_RUN_MAX = 12
 # Folders of the build with programs and data that pages name.
 BUILT = ("examples", "tools")
 # Pages whose text may name a figure only if a block shows it; limits that no output shows.

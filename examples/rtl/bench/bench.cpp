@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A design in lockstep with the model: bench [INSTRUCTIONS [SEED]]. `design` is the class that Verilator has made of it.
 #include <cstdlib>
-
 #include "design.h"
 #include "lockstep.h"
 
@@ -36,7 +35,7 @@ static int execute(design &dut, lockstep *model, uint32_t kind, uint32_t addr, c
         if (dut.write_valid)
             lockstep_write(model, dut.write_space, dut.write_addr, dut.write_data.data(), dut.write_mask);
         done = dut.retire_valid;
-        if (done ? lockstep_retire(model, dut.retire_fault) : ++cycle == 400000 && lockstep_hang(model, cycle))
+        if (done ? lockstep_retire(model, dut.retire_fault) : ++cycle == 50000 && lockstep_hang(model, cycle))
             return 1;
     }
     return 0;
@@ -47,6 +46,7 @@ int main(int argc, char **argv)
     uint64_t count = argc > 1 ? strtoull(argv[1], nullptr, 0) : 10000;
     lockstep *model = lockstep_new(TARGET, argc > 2 ? atoi(argv[2]) : 1);
     uint32_t kind = 0, addr = 0, data[4] = {};
+    Verilated::randReset(2); // registers begin as random bits
     design dut;
     dut.clk = 0;
     dut.rst = 1;

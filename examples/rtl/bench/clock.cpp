@@ -8,6 +8,7 @@ int main(int argc, char **argv)
 {
     VerilatedContext context;
     context.commandArgs(argc, argv);
+    context.randReset(2); // registers begin as random bits
     design top(&context);
     for (top.clk = 0; !context.gotFinish(); top.clk = !top.clk)
         top.eval();

@@ -50,7 +50,7 @@ module dpi_bench (
         if (running && retire_valid) begin
             left = left - 1;
             if (lockstep_retire(model, 32'(retire_fault)) != 0) left = 0;
-        end else if (cycles == 400000) begin
+        end else if (cycles == 50000) begin
             if (lockstep_hang(model, cycles) != 0) left = 0;
         end
         if (left == 0)

@@ -46,7 +46,7 @@ module log_bench;
             $fdisplay(log, "R %h", retire_fault);
             running <= 0;
         end
-        if (running && cycles == 400000)
+        if (running && cycles == 50000)
             $finish;
         if (!rst && (!running || retire_valid)) begin
             if (events[next][191:160] === 0 || events[next][191:160] === 32'bx)

@@ -36,10 +36,10 @@ static uint64_t field(stimulus *s, unsigned bits, uint32_t usual)
     }
 }
 
-/* An L2 address from which `words` words end at the limit or before, mostly. */
-static uint64_t l2_address(stimulus *s, uint32_t words)
+/* An address from which `words` words end at the limit or before, mostly. */
+static uint64_t address(stimulus *s, uint64_t words, uint32_t limit)
 {
-    uint32_t room = words < L2_WORDS ? L2_WORDS - words + 1 : 1;
+    uint32_t room = words < limit ? limit - (uint32_t)words + 1 : 1;
     switch (stimulus_below(s, 8)) {
     case 0:
         return room - 1;
@@ -92,8 +92,8 @@ static uint64_t random_memcpy(stimulus *s)
 {
     uint64_t from = stimulus_below(s, 2), to = from ? 0 : stimulus_below(s, 2);
     uint64_t shape = field(s, 6, 32), words = copy_words(s, shape), aux = 0;
-    uint64_t host = field(s, 17, words < HOST_WORDS ? (uint32_t)(HOST_WORDS - words + 1) : 2);
-    uint64_t target = l2_address(s, (uint32_t)words), source = l2_address(s, (uint32_t)words);
+    uint64_t host = address(s, words, HOST_WORDS);
+    uint64_t target = address(s, words, L2_WORDS), source = address(s, words, L2_WORDS);
     if (!from && !to && stimulus_below(s, 2))
         source = target + stimulus_below(s, 9) - 4; /* they overlap */
     if (stimulus_below(s, 64) == 0)
@@ -106,7 +106,8 @@ static uint64_t random_cvo(stimulus *s)
 {
     uint64_t func = stimulus_below(s, 8), length = field(s, 16, stimulus_below(s, 8) ? 40 : 400);
     uint32_t words = (uint32_t)(length + 7) / 8 + 1;
-    uint64_t source = l2_address(s, words), target = l2_address(s, words), flags = stimulus_below(s, 8) << 2;
+    uint64_t source = address(s, words, L2_WORDS), target = address(s, words, L2_WORDS / 2),
+             flags = stimulus_below(s, 8) << 2;
     if (func != 5 && func != 6)
         flags &= 0xC; /* the design has no sub_emax there */
     if (stimulus_below(s, 3) == 0)
@@ -118,7 +119,7 @@ static uint64_t random_cvo(stimulus *s)
 static uint64_t random_gemv(stimulus *s)
 {
     uint64_t size = field(s, 6, 64) | 32, shape = field(s, 6, 64), flags = stimulus_below(s, 8);
-    uint64_t source = l2_address(s, 9), target = l2_address(s, 3), lanes = field(s, 5, 5);
+    uint64_t source = address(s, 9, L2_WORDS), target = address(s, 3, L2_WORDS), lanes = field(s, 5, 5);
     if (stimulus_below(s, 4) == 0)
         target = source + stimulus_below(s, 9) - 4;
     return (target & 0x1FFFF) << 43 | source << 26 | flags << 23 | size << 14 | shape << 8 | lanes << 3;
@@ -135,6 +136,8 @@ static uint64_t stream_need(stimulus *s, uint64_t word)
 static uint64_t random_word(stimulus *s)
 {
     uint32_t choice = stimulus_below(s, 40);
+    if (stimulus_below(s, 256) == 0)
+        return 0; /* a GEMV from and to word 0 */
     uint64_t word = choice < 11   ? random_memset(s)
                     : choice < 20 ? random_memcpy(s)
                     : choice < 31 ? random_cvo(s)

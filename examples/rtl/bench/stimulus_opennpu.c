@@ -48,7 +48,7 @@ static uint32_t random_word(stimulus *s)
     if (opcode == 0x03 && stimulus_below(s, 2))
         word |= UINT32_C(1) << 29; /* keep */
     if (stimulus_below(s, 256) == 0)
-        word = r;
+        word = stimulus_below(s, 2) ? r : opcode;
     return word;
 }
 

@@ -183,7 +183,6 @@ module opennpu_core #(
         case (opcode)
             OP_LD: value = all_lanes || lane == 3'd0 ? loaded : d;
             OP_MMA: value = acc_drained[column[1:0]*32 +: 32];
-            OP_REDUCE: value = folded;
             OP_LUT: value = {24'd0, looked_up};
             OP_CVT: value = int_to_f32 ? fp_result : cvt_result;
             OP_BCAST: value = funct3[0] ? imm : a;

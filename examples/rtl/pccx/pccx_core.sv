@@ -33,6 +33,8 @@ module pccx_core #(
 );
     import pccx_pkg::*;
 
+    localparam int AW = $clog2(L2_WORDS);
+    localparam int HW = $clog2(HOST_WORDS);
     localparam logic [2:0] IDLE = 3'd0, ISSUE = 3'd1, COPY = 3'd2, SFU = 3'd3, GEMV = 3'd4;
 
     logic [2:0]  state;
@@ -94,18 +96,19 @@ module pccx_core #(
 
     // ---- MEMCPY: a word a cycle, from the end when the destination is above the source in L2 ----
 
-    logic [16:0]  copied, copy_index, copy_source, copy_target;
+    logic [AW-1:0] copied, copy_index, copy_source, copy_target, last_copied;
     logic         from_host, to_host, copy_last;
     logic [127:0] copy_data;
-    logic [33:0]  host_word;
+    logic [HW-1:0] host_word;
+    assign last_copied = AW'(copy_words - 48'd1);
     assign from_host = word[59];
     assign to_host = word[58];
-    assign copy_last = copied + 17'd1 == copy_words[16:0];
-    assign copy_index = word[57:41] > word[40:24] ? copy_words[16:0] - 17'd1 - copied : copied;
-    assign copy_source = word[40:24] + copy_index;
-    assign copy_target = word[57:41] + copy_index;
-    assign host_word = {word[23:7], from_host ? word[40:24] : word[57:41]} + {17'd0, copy_index};
-    assign copy_data = from_host ? host[($clog2(HOST_WORDS))'(host_word)] : source;
+    assign copy_last = copied == last_copied;
+    assign copy_index = word[57:41] > word[40:24] ? last_copied - copied : copied;
+    assign copy_source = word[24 +: AW] + copy_index;
+    assign copy_target = word[41 +: AW] + copy_index;
+    assign host_word = (from_host ? word[24 +: HW] : word[41 +: HW]) + HW'(copy_index);
+    assign copy_data = from_host ? host[host_word] : source;
 
     // ---- Engines ----
 
@@ -128,7 +131,7 @@ module pccx_core #(
 
     // L2 has two read ports: the source, and the old destination.
     logic [16:0]  source_addr, target_addr;
-    assign source_addr = state == SFU ? sfu_source : state == GEMV ? gemv_source : copy_source;
+    assign source_addr = state == SFU ? sfu_source : state == GEMV ? gemv_source : {{(17 - AW) {1'b0}}, copy_source};
     assign target_addr = state == SFU ? sfu_target : gemv_target;
     assign source = l2[($clog2(L2_WORDS))'(source_addr)];
     assign target = l2[($clog2(L2_WORDS))'(target_addr)];
@@ -156,7 +159,7 @@ module pccx_core #(
             COPY: begin
                 write_valid = 1'b1;
                 write_space = to_host ? SPACE_HOST : SPACE_L2;
-                write_addr = to_host ? {host_word[27:0], 4'd0} : {15'd0, copy_target};
+                write_addr = to_host ? {{(28 - HW) {1'b0}}, host_word, 4'd0} : {{(32 - AW) {1'b0}}, copy_target};
                 write_data = copy_data;
                 retire_valid = copy_last;
             end
@@ -186,7 +189,7 @@ module pccx_core #(
             state <= ISSUE;
         end
         if (state == ISSUE) begin
-            copied <= 17'd0;
+            copied <= 0;
             if (begins && opcode == OP_MEMCPY)
                 state <= COPY;
             if (begins_sfu)
@@ -195,7 +198,7 @@ module pccx_core #(
                 state <= GEMV;
         end
         if (state == COPY)
-            copied <= copied + 17'd1;
+            copied <= copied + 1'b1;
         if (retire_valid)
             state <= IDLE;
         if (rst)

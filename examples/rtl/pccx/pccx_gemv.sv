@@ -42,7 +42,7 @@ module pccx_gemv #(
     logic [3:0]   state;
     logic [15:0]  element;   // of the activations; of the scales in beats
     logic [10:0]  beat;      // of a row
-    logic [4:0]   step;      // of a beat
+    logic [$clog2(STEPS)-1:0] step;  // of a beat
     logic [15:0]  row;       // the first one of the pair
     logic [15:0]  window;
     logic [7:0]   top;       // largest exponent field
@@ -72,28 +72,11 @@ module pccx_gemv #(
         end
     end
 
-    // The scale as mantissa * 2^exponent for the quantizer, and in binary32. 2^(E-6) may be subnormal.
     logic [7:0]        scale_mantissa;
     logic signed [9:0] scale_exponent;
     logic [31:0]       row_scale;
-    logic signed [9:0] dynamic_field;
-    logic [22:0]       dynamic_fraction;
-    assign dynamic_field = $signed({2'd0, top}) - 10'sd6;
-    assign dynamic_fraction = 23'h400000 >> 4'(10'sd0 - dynamic_field);
-    always @* begin
-        scale_mantissa = 8'd1;
-        scale_exponent = dynamic_field - 10'sd127;
-        row_scale = {1'b0, dynamic_field[7:0], 23'd0};
-        if (dynamic_field <= 10'sd0)
-            row_scale = {9'd0, dynamic_fraction};
-        if (top == 8'd0)
-            row_scale = 32'h3F800000;
-        if (act_scale != 16'd0) begin
-            scale_mantissa = {act_scale[14:7] != 8'd0, act_scale[6:0]};
-            scale_exponent = $signed({2'd0, act_scale[14:7]}) - 10'sd134 + {9'd0, act_scale[14:7] == 8'd0};
-            row_scale = {act_scale, 16'd0};
-        end
-    end
+    pccx_act_scale act (
+        .top(top), .act_scale(act_scale), .mantissa(scale_mantissa), .exponent(scale_exponent), .row_scale(row_scale));
 
     logic [7:0] q;
     pccx_quantize quantize (.x(source[element[2:0]*16 +: 16]), .scale_mantissa(scale_mantissa), .scale_exponent(scale_exponent), .q(q));
@@ -114,7 +97,7 @@ module pccx_gemv #(
         logic [4:0]  index;
         logic [7:0]  q_lane;
         logic [15:0] position;
-        assign index = 5'(step * LANES + i);
+        assign index = 5'(32'(step) * LANES + i);
         assign position = {beat, index};
         assign q_lane = position < k ? beat_q[index*8 +: 8] : 8'd0;
         pccx_dual_mac unit (
@@ -175,7 +158,7 @@ module pccx_gemv #(
     assign fault = state == SCAN && !word_finite;
     assign done = fault || (posting && last_row && !findemax) || state == EMAX;
     assign stream_take = state == SCALES || state == FIRST ||
-                         (state == SECOND && has_second && step == 5'(STEPS - 1));
+                         (state == SECOND && has_second && step == ($clog2(STEPS))'(STEPS - 1));
 
     always_ff @(posedge clk) begin
         case (state)
@@ -184,7 +167,7 @@ module pccx_gemv #(
                 top <= 8'd0;
                 row <= 16'd0;
                 beat <= 11'd0;
-                step <= 5'd0;
+                step <= 0;
                 result <= 128'd0;
                 e_max <= 16'h7FC0;
                 if (start)
@@ -226,10 +209,10 @@ module pccx_gemv #(
                 end
             end
             SECOND: begin
-                step <= step + 5'd1;
+                step <= step + 1'b1;
                 window <= window + 16'd1;
-                if (step == 5'(STEPS - 1)) begin
-                    step <= 5'd0;
+                if (step == ($clog2(STEPS))'(STEPS - 1)) begin
+                    step <= 0;
                     beat <= beat + 11'd1;
                     if (last_beat || window >= 16'(WINDOW - 1))
                         state <= DRAIN;

@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Mutants of the designs of examples/rtl, which lockstep must find.
+
+    mutate.py ROOT BUILD [--count N] [--seed S] [--instructions N] [--seconds N] [--proof N] [--goal N] [--all] [--verbose]
+
+All sampled mutants of a design are in one build, and an input selects. N mutants of each design (--count) are sampled over
+all pairs of a module and an operator; --all takes every mutant. Each runs until the mismatch, at most the given instructions
+and seconds. A survivor is proved equivalent by yosys within the seconds of --proof, in the modules that contain it, or counts
+as missed. Of those that are not equivalent --goal percent must be found.
+"""
+
+import collections
+import concurrent.futures
+import glob
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import mutants as mutation  # noqa: E402  pylint: disable=wrong-import-position
+import suite as suites  # noqa: E402  pylint: disable=wrong-import-position
+
+SKIPPED = 77
+FLAGS = {"pccx": ("-DSTREAM",), "opennpu": ()}
+# What the inputs of a module are, after the checks before it.
+ASSUMPTIONS = {"pccx_quantize": "scale_mantissa != 0 && x[14:7] != 8'hFF", "pccx_act_scale": "act_scale < 16'h7F80"}
+STATEFUL = re.compile("_(core|gemv|sfu)$")  # too large to prove anything about
+# A module alone does not show what its parents never pass to it: these contain it.
+PARENTS = {"pccx": {"fp_round": ("pccx_post", "pccx_f32_scale"), "fp_sum": ("pccx_f32_add",), "f32_unpack": ("pccx_f32_add", "pccx_f32_scale")},
+           "opennpu": {"fp_round": ("opennpu_fp", "opennpu_cvt"), "fp_sum": ("opennpu_fp",)}}
+
+
+def read_modules(root, design):
+    rtl = os.path.join(root, "examples", "rtl")
+    paths = sorted(glob.glob(os.path.join(rtl, "common", "*.sv")) + glob.glob(os.path.join(rtl, design, "*.sv")))
+    package = [p for p in paths if p.endswith("_pkg.sv")][0]
+    names = set()
+    modules = [mutation.Module(p) for p in paths if p != package]
+    for module in modules:
+        names.update(re.findall(r"^ +(\w+) (?:#\(|\w+ \()", module.text, re.M))
+    return package, [m for m in modules if m.name in names or m.name == design + "_core"]
+
+
+def sample(rng, found, count):
+    """`count` of the mutants, every pair of a module and an operator in turn; those of back-to-back last."""
+    groups = collections.defaultdict(list)
+    for mutant in found:
+        groups[mutant.module, mutant.operator].append(mutant)
+    for group in groups.values():
+        rng.shuffle(group)
+    chosen = []
+    while len(chosen) < count and any(groups.values()):
+        keys = [k for k in sorted(groups) if groups[k]]
+        rng.shuffle(keys)
+        chosen += [groups[k].pop() for k in keys[:count - len(chosen)]]
+    return sorted(chosen, key=lambda m: m.operator == "back-to-back")
+
+
+def write_sources(folder, package, modules, design, chosen):
+    names = [m.name for m in modules]
+    first = next((i for i, m in enumerate(chosen, 1) if m.operator == "back-to-back"), len(chosen) + 1)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    paths = [package]
+    for module in modules:
+        own = [(i, m) for i, m in enumerate(chosen, 1) if m.module == module.name]
+        text = mutation.mutated_text(module, own, names, lambda n: "mutant == %d" % n, design + "_core", first)
+        paths.append(os.path.join(folder, module.name + ".sv"))
+        with open(paths[-1], "w", encoding="utf-8") as file:
+            file.write(text)
+    return paths
+
+
+def compile_mutants(root, build, design, paths, folder):
+    here = os.path.dirname(os.path.abspath(__file__))
+    libraries = [os.path.join(build, "examples/rtl/liblockstep.a"), os.path.join(build, "src/libtrivet.so")]
+    flags = "-I%s/examples/rtl/bench -DTARGET='\"%s\"' %s" % (root, design, " ".join(FLAGS[design]))
+    command = ["verilator", "--cc", "--exe", "-O3", "--x-initial", "unique", "-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-MULTIDRIVEN",
+               "-Wno-UNOPTFLAT", "--output-split", "20000", "--top-module", design + "_core", "--prefix", "design", "--Mdir", folder, "-o",
+               "mutants", *paths, os.path.join(here, "mutants.cpp"), *libraries, "-CFLAGS", flags, "-LDFLAGS", "-Wl,-rpath,%s/src" % build]
+    subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    make = ["make", "-s", "-j2", "-C", folder, "-f", "design.mk", "OPT_FAST=-O1", "OPT_SLOW=-O0", "OPT_GLOBAL=-O1"]
+    if shutil.which("ccache"):
+        make.append("OBJCACHE=ccache")
+    subprocess.run(make, check=True, stdout=subprocess.PIPE)
+    table = os.path.join(folder, "sfu_table.memh")
+    if not os.path.exists(table):
+        os.symlink(os.path.join(build, "examples/rtl/sfu_table.memh"), table)
+
+
+def run_mutants(folder, numbers, options, seed):
+    """{number: (instructions until the mismatch or None, what was reported)}, two processes."""
+    half = (len(numbers) + 1) // 2
+    processes = []
+    for part in (numbers[:half], numbers[half:]):
+        if part:
+            processes.append(subprocess.Popen(
+                ["./mutants", str(options.instructions), str(options.seconds), str(seed), str(part[0]), str(part[-1])], cwd=folder,
+                stdout=subprocess.PIPE, text=True))
+    results = {}
+    for process in processes:
+        for line in process.communicate()[0].splitlines():
+            m = re.match(r"(\d+) (.*)", line)
+            if m:
+                at = re.match(r"MISMATCH: instruction (\d+)", m[2])
+                results[int(m[1])] = (int(at[1]) if at else None, m[2])
+    return results
+
+
+def constants_of(package):
+    """The values of a package, which yosys cannot import."""
+    with open(package, encoding="utf-8") as file:
+        return dict(re.findall(r"localparam logic (?:\[.*?\] )?(\w+) = ([^;]*);", file.read()))
+
+
+def below(names, modules):
+    """These modules and those that they contain."""
+    known = {m.name: m for m in modules}
+    found = list(names)
+    for name in found:
+        found += [n for n in re.findall(r"^ +(\w+) (?:#\(|\w+ \()", known[name].text, re.M) if n in known and n not in found]
+    return found
+
+
+def prove(package, modules, mutant, top, folder, seconds):
+    """Whether yosys proves that `top`, the mutant's module or one that contains it, is the same with the mutant."""
+    texts, assumed = {"gold": "", "gate": ""}, ""
+    names = below([top], modules)
+    for module in modules:
+        if module.name not in names:
+            continue
+        changed = [(1, mutant)] if module.name == mutant.module else []
+        if changed and " clk" not in module.text:
+            changed = [(1, mutant._replace(condition=""))]
+            assumed = mutation.where_different(module, mutant)
+        if changed and module.name in ASSUMPTIONS:
+            assumed += "always @* assume (%s);" % ASSUMPTIONS[module.name]
+        texts["gold"] += module.text
+        texts["gate"] += mutation.mutated_text(module, changed, names, lambda n: "1'b1", None, 0, assumed if changed else "")
+    script = ""
+    for side, text in texts.items():
+        for name, value in constants_of(package).items():
+            text = re.sub(r"\b%s\b" % name, value, text)
+        text = re.sub(r"import \w+::\*;", "", text)
+        for name in names:
+            text = re.sub(r"\b%s\b(?=[ ;])" % name, side + "_" + name, text)
+        with open(os.path.join(folder, side + ".sv"), "w", encoding="utf-8") as file:
+            file.write(text)
+        script += "read_verilog -sv %s/%s.sv; prep -flatten -top %s_%s; memory_map; opt; design -stash %s;" % (
+            folder, side, side, top, side)
+    for side in texts:
+        script += "design -copy-from %s -as %s %s_%s;" % (side, side, side, top)
+    script += ("miter -equiv -flatten -make_outputs gold gate miter; hierarchy -top miter; async2sync; opt;"
+               "sat -tempinduct -maxsteps 6 -set-init-undef -set-def-inputs -set-assumes -verify -prove trigger 0 miter")
+    try:
+        p = subprocess.run(["yosys", "-q", "-p", script.replace(";", "\n")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds, check=False)
+        return p.returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def is_equivalent(package, modules, design, mutant, seconds):
+    tops = PARENTS[design].get(mutant.module, (mutant.module,))
+    with tempfile.TemporaryDirectory(prefix="trivet-proof-") as folder:
+        return not STATEFUL.search(mutant.module) and all(prove(package, modules, mutant, top, folder, seconds) for top in tops)
+
+
+def check_design(suite, options, design):
+    root, build = os.path.abspath(options.root), os.path.abspath(options.build)
+    folder = os.path.join(build, "rtl", "mutants-" + design)
+    package, modules = read_modules(root, design)
+    found = [m for module in modules for m in mutation.mutants_of(module)]
+    chosen = found if options.all else sample(random.Random("%s %d" % (design, options.seed)), found, options.count)
+    chosen = sorted(chosen, key=lambda m: m.operator == "back-to-back")
+    start = time.monotonic()
+    paths = write_sources(os.path.join(folder, "src"), package, modules, design, chosen)
+    compile_mutants(root, build, design, paths, folder)
+    built = time.monotonic() - start
+    results = run_mutants(folder, list(range(len(chosen) + 1)), options, options.seed)
+    suite.expect(design + ": no alarm on the design itself", results[0][1].startswith("PASS"), results[0][1])
+    survivors = [n for n in range(1, len(chosen) + 1) if results[n][0] is None]
+    lengths = sorted(results[n][0] for n in results if results[n][0] is not None)
+    equal, missed = [], []
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        proofs = list(pool.map(lambda n: is_equivalent(package, modules, design, chosen[n - 1], options.proof), survivors))
+    for n, proved in zip(survivors, proofs):
+        mutant = chosen[n - 1]
+        (equal if proved else missed).append(n)
+        if options.verbose or not proved:
+            line = next(m for m in modules if m.name == mutant.module).text.count("\n", 0, mutant.start) + 1
+            print("%s: %s:%d %s, %s: %s (%s)" % ("equivalent" if proved else "missed", mutant.module, line, mutant.operator, mutant.detail,
+                                                mutant.text, results[n][1]), flush=True)
+    real = len(chosen) - len(equal)
+    print("%s: %d of %d mutants, %d modules, %d operators, seed %d: %d found, %d equivalent, %d missed; half of them within %d "
+          "instructions, 99 %% within %d; built in %.0f s, run in %.0f s" % (
+              design, len(chosen), len(found), len({m.module for m in chosen}), len({m.operator for m in chosen}), options.seed,
+              len(lengths), len(equal), len(missed), lengths[len(lengths) // 2], lengths[len(lengths) * 99 // 100], built,
+              time.monotonic() - start - built), flush=True)
+    return real, len(missed)
+
+
+def main():
+    options = suites.parse_arguments(__doc__, "root", "build", extra=(
+        ("--count", 100), ("--seed", 1), ("--instructions", 100000), ("--seconds", 60), ("--proof", 60), ("--goal", 99), ("--all", False), ("--verbose", False)))
+    for tool in ("verilator", "yosys"):
+        if not shutil.which(tool):
+            print("skipped: %s is not installed" % tool)
+            return SKIPPED
+    suite = suites.Suite(options=options)
+    totals = [check_design(suite, options, design) for design in FLAGS]
+    real, missed = sum(t[0] for t in totals), sum(t[1] for t in totals)
+    suite.expect("at least %d %% are found" % options.goal, 100 * missed <= (100 - options.goal) * real, "%d of %d missed" % (missed, real))
+    return suite.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
