@@ -101,6 +101,7 @@ static uint64_t tile_words(const pccx_network *w, const linear *t, uint32_t rows
 static double estimate(const pccx_network *w, const linear *t, uint32_t rows, uint32_t columns, double *costs)
 {
     enum { MOVE = 8 };
+    static const double conflicts = 0.1; /* share of the copies that others wait for */
     const pccx_net_value *in = pccx_net_value_at(w, t->n->inputs[0]), *out = pccx_net_value_at(w, t->n->output);
     double tiles = (out->rows + rows - 1) / rows, chunks = (pccx_lower_padded(out->columns) + columns - 1) / columns,
            planes = t->own->matrix.planes,
@@ -125,7 +126,8 @@ static double estimate(const pccx_network *w, const linear *t, uint32_t rows, ui
     costs[1] = stream;
     costs[2] = load + copy;
     double max = gemm > stream ? gemm : stream;
-    return (max > load + copy ? max : load + copy) + (load + (max < copy ? max : copy) / chunks) / tiles;
+    return (max > load + copy ? max : load + copy) + conflicts * (load + copy) +
+           (load + (max < copy ? max : copy) / chunks) / tiles;
 }
 
 /* Chooses the tile with the fewest estimated cycles. */
