@@ -114,6 +114,22 @@ typedef enum repeat {
     REPEAT_OTHER
 } repeat;
 
+/* True for [1, ..., c, ..., 1]: adjacent axes of the output, each of whose elements is repeated for `length` others. */
+static bool has_middle_axes(const tv_graph_shape *s, const tv_graph_shape *t, uint64_t *length)
+{
+    uint32_t first = 0, end = t->rank, skipped = s->rank - t->rank;
+    uint64_t inner = 1;
+    while (first < t->rank && t->dims[first] == 1)
+        first++;
+    while (end > first && t->dims[end - 1] == 1)
+        inner *= (uint64_t)s->dims[skipped + --end];
+    for (uint32_t i = first; i < end; i++)
+        if (t->dims[i] != s->dims[skipped + i])
+            return false;
+    *length = inner;
+    return true;
+}
+
 static repeat repeat_of(const cmdq_network *net, uint32_t out, uint32_t b, uint64_t *length)
 {
     const tv_graph_shape *s = cmdq_net_dims(net, out), *t = cmdq_net_dims(net, b);
@@ -141,6 +157,8 @@ static repeat repeat_of(const cmdq_network *net, uint32_t out, uint32_t b, uint6
     *length = block ? count : (uint64_t)s->dims[axis];
     if (block)
         return REPEAT_BLOCK;
+    if (!last && !row && !column && has_middle_axes(s, t, length))
+        return REPEAT_COLUMN;
     return row ? REPEAT_ROW : column ? REPEAT_COLUMN : REPEAT_OTHER;
 }
 
@@ -188,12 +206,24 @@ static void begin_binary(cmdq_network *net, const tv_graph_node *n, const pair *
         cmdq_lower_add_read(&net->l, operands[1].buffer);
 }
 
+/* Of `count` elements from `at` on those that are whole rows, up to the last of `rows` different ones, or part of one,
+ * whose length p->length becomes. */
+static uint64_t whole_rows(pair *p, uint64_t at, uint64_t rows, uint64_t count)
+{
+    uint64_t done = at % p->length, left = (rows - at / p->length % rows) * p->length - done;
+    if (done == 0 && count >= p->length)
+        return tv_min_u64(count, left) / p->length * p->length;
+    p->length = tv_min_u64(count, p->length - done);
+    return p->length;
+}
+
 static void emit_binary(cmdq_network *net, const tv_graph_node *n)
 {
     pair p = pair_of(net, n);
     bool same = p.repeat == REPEAT_NONE || p.repeat == REPEAT_BLOCK, by_row = p.repeat == REPEAT_COLUMN;
-    uint64_t all = net->values[n->output].elements,
-             tile = tile_elements(net, n, p.repeat == REPEAT_BLOCK ? 1 : p.length);
+    bool any_tile = p.repeat == REPEAT_BLOCK || (by_row && p.length > TILE_BYTES / 4);
+    uint64_t all = net->values[n->output].elements, tile = tile_elements(net, n, any_tile ? 1 : p.length),
+             rows = tv_graph_elements(net->graph, p.other);
     if (same && is_constant(net, p.other))
         cmdq_net_upload_constant(net, p.other);
     if (p.repeat == REPEAT_BLOCK)
@@ -213,13 +243,16 @@ static void emit_binary(cmdq_network *net, const tv_graph_node *n)
             count = tv_min_u64(count, p.length - own);
         if (same)
             count = cmdq_net_run_length(net, p.other, own, count);
+        pair own_pair = p;
+        if (by_row)
+            count = whole_rows(&own_pair, at, rows, count);
         operands[0] = cmdq_net_read(net, p.whole, at, count, cmdq_net_next_slot(&in));
         operands[1] = same                      ? cmdq_net_read(net, p.other, own, count, cmdq_net_next_slot(&other))
-                      : by_row                  ? cmdq_lower_skip(repeated, at / p.length)
+                      : by_row                  ? cmdq_lower_skip(repeated, at / p.length % rows)
                       : p.repeat == REPEAT_NONE ? cmdq_lower_skip(repeated, at)
                                                 : repeated;
         operands[2] = cmdq_net_write(net, n->output, at, count, cmdq_net_next_slot(&out));
-        begin_binary(net, n, &p, operands, count);
+        begin_binary(net, n, &own_pair, operands, count);
         cmdq_net_share_output(net, n->output, operands[2], count);
         cmdq_lower_finish_entry(&net->l);
         cmdq_net_written(net, n->output, at, count, operands[2]);
