@@ -89,11 +89,13 @@ static void round_value(const tolerance *t, uint32_t value, bool is_moved, float
 {
     const tolerance_machine *m = t->machine;
     uint32_t group = group_of(t, value);
-    if (!tv_is_real_element(tv_graph_value_at(t->graph, value)->element))
+    const tv_graph_value *v = tv_graph_value_at(t->graph, value);
+    bool is_binary32 = m->unit <= 0x1p-24 && v->source != TV_VALUE_COMPUTED && v->element == TV_ELEMENT_F32;
+    if (!tv_is_real_element(v->element))
         return;
     for (uint64_t i = 0, n = tolerance_count(t, value); i < n; i++) {
         double x = fabs(tv_tensor_real(t->values[value], i)), own = (double)e[i];
-        if (!isfinite(x))
+        if (!isfinite(x) || (is_binary32 && (x == 0 || x >= m->tiny))) /* stored as they are */
             continue;
         if (m->integers && t->integers[group]) {
             double half = (double)t->group_ranges[group] / 254 * (1 + 0x1p-21);

@@ -28,6 +28,16 @@ static double function_error(tv_graph_op op, const tv_graph_attrs *a, double x, 
     case TV_OP_GELU: /* the upper tail of the normal distribution is within 1e-7; by tanh a sigmoid of a cubic */
         return fabs(x) * (a->approximate ? 2 * sigmoid_error(4 * x, 0.5) : 1e-7 + exp_error(x * x / 2)) +
                8 * single * fabs(x);
+    case TV_OP_ELU: /* exp(x) - 1 and a product or two */
+    case TV_OP_SELU:
+        return x > 0 ? 0
+                     : fabs((double)a->alpha) * (op == TV_OP_SELU ? fabs((double)a->beta) : 1) *
+                           (exp_error(op == TV_OP_ELU ? x / (double)a->beta : x) + 2 * single);
+    case TV_OP_ERF: /* 1 less twice the tail */
+        return 2e-7 + exp_error(x * x) + 4 * single;
+    case TV_OP_SIN: /* the remainder of the argument, then a polynomial within 1e-7 */
+    case TV_OP_COS:
+        return 1e-7 + 2 * single * (fabs(x) + 2);
     case TV_OP_SQRT:
     case TV_OP_RECIPROCAL:
         return reciprocal * fabs(y);
@@ -62,6 +72,15 @@ static double row_absmax(const tolerance *t, uint32_t value, uint64_t first, uin
     return max;
 }
 
+/* Terms of a sum over a window. */
+static double kernel_elements(const tv_graph_node *n)
+{
+    double elements = 1;
+    for (unsigned i = 0; i < TV_GRAPH_SPATIAL_MAX; i++)
+        elements *= n->attrs.lists->kernel[i] > 0 ? (double)n->attrs.lists->kernel[i] : 1;
+    return elements;
+}
+
 void tolerance_add_opennpu(const tolerance *t, const tv_graph_node *n, float *e)
 {
     uint32_t x = n->inputs[0];
@@ -70,6 +89,7 @@ void tolerance_add_opennpu(const tolerance *t, const tv_graph_node *n, float *e)
     bool norm = n->op == TV_OP_NORM || n->op == TV_OP_RMS_NORMALIZATION || n->op == TV_OP_LAYER_NORMALIZATION;
     if (!tv_is_real_element(tv_graph_value_at(t->graph, n->output)->element))
         return;
+    double max = n->op == TV_OP_AVERAGE_POOL ? row_absmax(t, x, 0, tolerance_count(t, x)) : 0;
     for (uint64_t i = 0; i < count; i++) {
         double y = tolerance_value(t, n->output, i);
         if (!isfinite(y))
@@ -85,6 +105,6 @@ void tolerance_add_opennpu(const tolerance *t, const tv_graph_node *n, float *e)
             e[i] += (float)((reciprocal + 8 * (double)length * single) *
                             (fabs(y) + row_absmax(t, n->output, i / length * length, length)));
         else if (n->op == TV_OP_AVERAGE_POOL)
-            e[i] += (float)(4 * reciprocal * fabs(y));
+            e[i] += (float)(4 * reciprocal * fabs(y) + kernel_elements(n) * single * max);
     }
 }

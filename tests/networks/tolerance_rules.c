@@ -27,6 +27,15 @@ double tolerance_error(const tolerance *t, uint32_t value, uint64_t i)
 
 static bool is_exact(const tolerance *t, uint32_t value) { return value == TV_NO_VALUE || !t->errors[value]; }
 
+/* Exact, or computed with bounds that are 0. */
+static bool has_no_error(const tolerance *t, uint32_t value)
+{
+    for (uint64_t i = 0; !is_exact(t, value) && i < tolerance_count(t, value); i++)
+        if (tolerance_error(t, value, i) != 0)
+            return false;
+    return true;
+}
+
 /* ---- Evaluation on the host ---- */
 
 /* A tensor of the type of a value, of binary32 if `f32`. */
@@ -492,7 +501,7 @@ static bool bound_node(tolerance *t, const tv_graph_node *n, float *e)
             tv_tensor_fini(&a);
             tv_tensor_fini(&b);
         }
-        return is_exact(t, n->inputs[0]) || tolerance_fail(t, "no rule for a computed condition of", "Where");
+        return has_no_error(t, n->inputs[0]) || tolerance_fail(t, "no rule for a computed condition of", "Where");
     default:
         break;
     }

@@ -129,13 +129,12 @@ static void emit_function(opennpu_lower_emitter *e, unsigned count, opennpu_lowe
     }
 }
 
-/* VR 1 = GELU of the vector at `x`: max(x, 0) - |x| Q(|x|), where Q(z), the upper tail of the normal distribution, is
- * exp(-z^2 / 2) times a polynomial of t = 1 / (1 + p z), within 1e-7. */
-static void emit_exact_gelu(opennpu_lower_emitter *e, uint64_t x)
+/* VR 2 = Q(z), VR 6 = z, where z is the magnitude of VR 3. Q, the upper tail of the normal distribution, is
+ * exp(-z^2 / 2) times a polynomial of t = 1 / (1 + p z), within 1e-7. Clobbers VR 0, 1 and 7. */
+static void emit_tail(opennpu_lower_emitter *e)
 {
     static const float terms[] = {-0.7265760135F, 0.7107068705F, -0.142248368F, 0.127414796F};
     const float p = 0.23164188F;
-    opennpu_lower_load(e, OPENNPU_VR, 3, OPENNPU_LOWER_VR_X, x);
     opennpu_lower_emit(e, OPENNPU_VFABS, 6, 3, 0);
     opennpu_lower_set(e, OPENNPU_LOWER_VR_W, tv_f32_bits(p));
     opennpu_lower_emit(e, OPENNPU_VFMUL, 0, 6, OPENNPU_LOWER_VR_W);
@@ -152,10 +151,31 @@ static void emit_exact_gelu(opennpu_lower_emitter *e, uint64_t x)
     }
     opennpu_lower_emit(e, OPENNPU_VFMUL, 2, 2, 7);
     opennpu_lower_emit(e, OPENNPU_VFMUL, 2, 2, 1);
+}
+
+/* VR 1 = GELU of the vector at `x`: max(x, 0) - |x| Q(|x|). */
+static void emit_exact_gelu(opennpu_lower_emitter *e, uint64_t x)
+{
+    opennpu_lower_load(e, OPENNPU_VR, 3, OPENNPU_LOWER_VR_X, x);
+    emit_tail(e);
     opennpu_lower_emit(e, OPENNPU_VFMUL, 2, 2, 6);
     opennpu_lower_set(e, OPENNPU_LOWER_VR_W, 0);
     opennpu_lower_emit(e, OPENNPU_VFMAX, 1, 3, OPENNPU_LOWER_VR_W);
     opennpu_lower_emit(e, OPENNPU_VFSUB, 1, 1, 2);
+}
+
+/* The error function is 1 - 2 Q(sqrt(2) x) for positive x, and odd. */
+void opennpu_lower_erf(opennpu_lower_emitter *e)
+{
+    opennpu_lower_set(e, 7, 0x3FB504F3); /* the square root of 2 */
+    opennpu_lower_emit(e, OPENNPU_VFMUL, 3, 0, 7);
+    emit_tail(e);
+    opennpu_lower_emit(e, OPENNPU_VFADD, 2, 2, 2);
+    opennpu_lower_set(e, 7, OPENNPU_CONST_F_1);
+    opennpu_lower_emit(e, OPENNPU_VFSUB, 0, 7, 2);
+    opennpu_lower_set(e, 7, OPENNPU_CONST_SIGN);
+    opennpu_lower_emit_vr(e, OPENNPU_VAND, 3, 3, 7);
+    opennpu_lower_emit_vr(e, OPENNPU_VOR, 0, 0, 3);
 }
 
 void opennpu_lower_apply(opennpu_lower_emitter *e, opennpu_lower_function function, const opennpu_lower_apply_job *job)

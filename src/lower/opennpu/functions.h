@@ -32,6 +32,9 @@ typedef struct opennpu_lower_apply_job {
 /* out = function(x) * times. NONE: nothing is done. Clobbers all registers. */
 void opennpu_lower_apply(opennpu_lower_emitter *e, opennpu_lower_function function, const opennpu_lower_apply_job *job);
 
+/* VR 0 = the error function of VR 0. Clobbers all other registers. */
+void opennpu_lower_erf(opennpu_lower_emitter *e);
+
 /* An operand of an elementwise operation on consecutive vectors. */
 typedef enum opennpu_lower_operand_kind {
     OPENNPU_OPERAND_VECTORS, /* consecutive vectors */

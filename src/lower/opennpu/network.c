@@ -155,7 +155,7 @@ static tv_status write_value(const opennpu_network *net, uint32_t value, const t
         return tv_fail_memory(net->sink);
     for (uint64_t i = 0; i < count; i++)
         tv_store_le(bytes + 4 * i,
-                    is_real ? tv_f32_bits((float)tv_tensor_real(t, i)) : (uint64_t)tv_tensor_integer(t, i), 4);
+                    is_real ? opennpu_net_word_of(tv_tensor_real(t, i)) : (uint64_t)tv_tensor_integer(t, i), 4);
     tv_status status = opennpu_net_write_bytes(net, opennpu_net_at(net, value), bytes, count * 4);
     free(bytes);
     return status;

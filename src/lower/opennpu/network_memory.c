@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Constants of a network in OpenNPU's data memory. */
+#include <float.h>
 #include <stdlib.h>
 
 #include "lower/opennpu/network_state.h"
@@ -15,6 +16,13 @@ uint64_t opennpu_net_reserve(opennpu_network *net, uint64_t bytes)
     return at;
 }
 
+/* The machine has no infinities: the largest numbers take their place. */
+uint32_t opennpu_net_word_of(double x)
+{
+    double finite = x > (double)FLT_MAX ? (double)FLT_MAX : x < -(double)FLT_MAX ? -(double)FLT_MAX : x;
+    return tv_f32_bits((float)finite);
+}
+
 tv_status opennpu_net_write_bytes(const opennpu_network *net, uint64_t at, const void *data, size_t bytes)
 {
     return tv_machine_write(net->m.machine, "mem", at, data, bytes, net->sink);
@@ -26,7 +34,7 @@ tv_status opennpu_net_write_words(const opennpu_network *net, uint64_t at, const
     if (!bytes)
         return tv_fail_memory(net->sink);
     for (size_t i = 0; i < count; i++)
-        tv_store_le(bytes + 4 * i, tv_f32_bits(x[i]), 4);
+        tv_store_le(bytes + 4 * i, opennpu_net_word_of(x[i]), 4);
     tv_status status = opennpu_net_write_bytes(net, at, bytes, count * 4);
     free(bytes);
     return status;

@@ -198,13 +198,6 @@ void opennpu_net_emit_move(opennpu_network *net, uint32_t node)
 
 /* ---- Selections by computed indices ---- */
 
-const char *opennpu_net_check_gather(const opennpu_network *net, const tv_graph_node *n)
-{
-    (void)net;
-    (void)n;
-    return NULL;
-}
-
 /* VR 0 = the address of the slice that an index selects, in all lanes: negative ones count from the end. */
 static void emit_address(opennpu_network *net, uint64_t index, uint64_t base, uint64_t extent, uint64_t bytes)
 {

@@ -26,8 +26,6 @@ static bool has_real_operands(const opennpu_network *net, const tv_graph_node *n
     return opennpu_net_is_real(net, n->output);
 }
 
-static bool is_move(tv_graph_op op) { return tv_graph_op_infos[op].class == TV_CLASS_MOVE || op == TV_OP_RESIZE; }
-
 static const char *find_problem(const opennpu_network *net, const tv_graph_node *n)
 {
     const opennpu_net_operator *o = &opennpu_net_operators[n->op];
@@ -37,7 +35,7 @@ static const char *find_problem(const opennpu_network *net, const tv_graph_node 
         return "empty values";
     if (tv_graph_elements(net->graph, n->output) > UINT32_MAX / 4)
         return "so large a memory";
-    if (!is_move(n->op) && !has_real_operands(net, n))
+    if (!o->any_type && !has_real_operands(net, n))
         return "arithmetic of integers";
     return o->check ? o->check(net, n) : NULL;
 }

@@ -91,6 +91,7 @@ typedef struct opennpu_net_operator {
     const char *(*check)(const opennpu_network *net, const tv_graph_node *n);
     void (*plan)(opennpu_network *net, uint32_t node);
     tv_status (*upload)(opennpu_network *net, uint32_t node);
+    bool any_type; /* `check` decides about operands that are no real numbers */
 } opennpu_net_operator;
 
 extern const opennpu_net_operator opennpu_net_operators[TV_OPS];
@@ -131,6 +132,8 @@ tv_status opennpu_net_upload(opennpu_network *net, const tv_llm_progress *progre
 /* Address of `bytes` bytes that programs only read, with room for another vector. */
 uint64_t opennpu_net_reserve(opennpu_network *net, uint64_t bytes);
 
+uint32_t opennpu_net_word_of(double x);
+
 /* All elements of a constant as binary32; zeros without data. The caller frees them. */
 tv_status opennpu_net_read_constant(const opennpu_network *net, uint32_t value, float **out);
 tv_status opennpu_net_write_words(const opennpu_network *net, uint64_t at, const float *x, size_t count);
@@ -167,6 +170,34 @@ const char *opennpu_net_check_pool(const opennpu_network *net, const tv_graph_no
 void opennpu_net_plan_pool(opennpu_network *net, uint32_t node);
 tv_status opennpu_net_upload_pool(opennpu_network *net, uint32_t node);
 
+/* Consecutive elements of the output; operands are consecutive elements, too, or one for all. */
+typedef struct opennpu_net_run {
+    uint64_t at[3], out, count;
+    bool repeated[3];
+} opennpu_net_run;
+
+/* Calls `emit` for the runs of the output of an elementwise node, in order. */
+void opennpu_net_each_run(opennpu_network *net, const tv_graph_node *n, unsigned operands,
+                          void (*emit)(opennpu_network *net, const tv_graph_node *n, const opennpu_net_run *run));
+
+void opennpu_net_emit_words(opennpu_network *net, uint32_t node);
+const char *opennpu_net_check_words(const opennpu_network *net, const tv_graph_node *n);
+void opennpu_net_emit_arithmetic(opennpu_network *net, uint32_t node);
+const char *opennpu_net_check_arithmetic(const opennpu_network *net, const tv_graph_node *n);
+void opennpu_net_emit_where(opennpu_network *net, uint32_t node);
+void opennpu_net_emit_cast(opennpu_network *net, uint32_t node);
+const char *opennpu_net_check_cast(const opennpu_network *net, const tv_graph_node *n);
+void opennpu_net_emit_power(opennpu_network *net, uint32_t node);
+const char *opennpu_net_check_power(const opennpu_network *net, const tv_graph_node *n);
+void opennpu_net_emit_log_softmax(opennpu_network *net, uint32_t node);
+void opennpu_net_plan_log_softmax(opennpu_network *net, uint32_t node);
+void opennpu_net_emit_index(opennpu_network *net, uint32_t node);
+void opennpu_net_plan_index(opennpu_network *net, uint32_t node);
+tv_status opennpu_net_upload_index(opennpu_network *net, uint32_t node);
+
+/* VR 0 = the natural logarithm of VR 0. Clobbers VR 1 to 3 and 7. */
+void opennpu_net_log(opennpu_lower_emitter *e);
+
 void opennpu_net_emit_binary(opennpu_network *net, uint32_t node);
 void opennpu_net_emit_unary(opennpu_network *net, uint32_t node);
 void opennpu_net_emit_rows(opennpu_network *net, uint32_t node);
@@ -178,7 +209,6 @@ tv_status opennpu_net_upload_norm(opennpu_network *net, uint32_t node);
 void opennpu_net_emit_move(opennpu_network *net, uint32_t node);
 const char *opennpu_net_check_move(const opennpu_network *net, const tv_graph_node *n);
 void opennpu_net_emit_gather(opennpu_network *net, uint32_t node);
-const char *opennpu_net_check_gather(const opennpu_network *net, const tv_graph_node *n);
 
 /* x[elements] = activation(x) */
 void opennpu_net_activate(opennpu_network *net, const tv_graph_attrs *attrs, uint64_t x, uint64_t elements);
