@@ -54,8 +54,9 @@ class Module:
         return "(%s)" % bits[1:-1].replace(":", ") - (") + " + 1" if bits else "1"
 
     def statements(self):
+        fixed = [m.span() for m in re.finditer(r"^ +localparam [^;]*;", self.text, re.M)]
         for m in STATEMENT.finditer(self.text, self.body):
-            if not self.skip[0] <= m.start() < self.skip[1]:
+            if not any(start <= m.start() < end for start, end in fixed + [self.skip]):
                 yield m
 
     def conditions(self):
