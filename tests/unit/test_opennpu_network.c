@@ -612,6 +612,14 @@ static uint32_t deep_pool(maker *m)
     uint32_t x = reshape(m, m->x, (tv_graph_shape){5, {1, 1, 1, 11, 24}});
     return tv_graph_add(&m->b, TV_OP_MAX_POOL, "v", &x, 1, &(tv_graph_attrs){.lists = &lists});
 }
+static uint32_t wide_strides(maker *m)
+{
+    tv_graph_lists lists = lists_of((window){1, 300, 0, 1});
+    uint32_t x = reshape(m, m->x, (tv_graph_shape){4, {1, 264, 1, 1}});
+    return tv_graph_add(&m->b, TV_OP_CONV_TRANSPOSE, "v",
+                        (uint32_t[]){x, constant(m, 4, (int64_t[]){264, 1, 1, 1}, 1, 0)}, 2,
+                        &(tv_graph_attrs){.lists = &lists, .groups = 1});
+}
 static uint32_t smooth(maker *m)
 {
     tv_graph_lists lists = {.scale = {1, 2}};
@@ -636,6 +644,8 @@ static const struct {
     {{"", unknown_power, ROWS, true, false}, "opennpu cannot execute v (Pow): it has no powers"},
     {{"", computed_kernel, ROWS, true, false}, "opennpu cannot execute v (Conv): it has no convolutions with weights"},
     {{"", deep_pool, ROWS, false, false}, "opennpu cannot execute v (MaxPool): it has no images of three"},
+    {{"", wide_strides, ROWS, false, false},
+     "opennpu cannot execute v (ConvTranspose): it has no windows of such a size"},
     {{"", smooth, ROWS, false, false}, "opennpu cannot execute v (Resize): it has no interpolations"},
     {{"", small_integers, ROWS, false, false}, "opennpu cannot execute v (Cast): it has no integers but"},
     {{"", integer_quotient, ROWS, false, false}, "opennpu cannot execute v (Div): it has no quotients of integers"},

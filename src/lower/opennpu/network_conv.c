@@ -133,13 +133,10 @@ static bool next_phase(opennpu_network *net, const conv *all, uint32_t i, uint64
 
 const char *opennpu_net_check_conv(const opennpu_network *net, const tv_graph_node *n)
 {
-    opennpu_net_axis axes[2];
     if (!opennpu_net_is_constant(net, n->inputs[1]) ||
         (n->inputs[2] != TV_NO_VALUE && !opennpu_net_is_constant(net, n->inputs[2])))
         return "convolutions with weights that are computed";
-    if (!opennpu_net_axes(net, n, axes))
-        return "images of three spatial axes";
-    return NULL;
+    return opennpu_net_check_window(net, n);
 }
 
 void opennpu_net_plan_conv(opennpu_network *net, uint32_t node)

@@ -31,7 +31,7 @@ static void emit_nothing(opennpu_network *net, uint32_t node)
     }
 #define POOL                                                                                                           \
     {                                                                                                                  \
-        opennpu_net_emit_pool, opennpu_net_check_pool, opennpu_net_plan_pool, opennpu_net_upload_pool                  \
+        opennpu_net_emit_pool, opennpu_net_check_window, opennpu_net_plan_pool, opennpu_net_upload_pool                \
     }
 #define MOVE                                                                                                           \
     {                                                                                                                  \

@@ -7,6 +7,8 @@
 
 #include "lower/opennpu/network_state.h"
 
+enum { WINDOW_MAX = 65536, STRIDE_MAX = 256 };
+
 bool opennpu_net_axes(const opennpu_network *net, const tv_graph_node *n, opennpu_net_axis axes[2])
 {
     const tv_graph_shape *x = opennpu_net_dims(net, n->inputs[0]), *y = opennpu_net_dims(net, n->output);
@@ -23,6 +25,22 @@ bool opennpu_net_axes(const opennpu_network *net, const tv_graph_node *n, opennp
                                                    .first = -(int32_t)l->pad_begin[i],
                                                    .step = (int32_t)l->dilation[i]};
     return true;
+}
+
+const char *opennpu_net_check_window(const opennpu_network *net, const tv_graph_node *n)
+{
+    opennpu_net_axis axes[2];
+    double bytes = (double)opennpu_net_dims(net, n->inputs[0])->dims[1];
+    if (!opennpu_net_axes(net, n, axes))
+        return "images of three spatial axes";
+    for (unsigned i = 0; i < 2; i++) { /* all rows that windows cover, and a copy for each column of the kernel */
+        double reach = (double)axes[i].out * axes[i].stride + (double)axes[i].taps * axes[i].step;
+        bytes *= i == 0 ? reach : (double)axes[i].out * axes[i].taps;
+        if (axes[i].taps > WINDOW_MAX || (n->op == TV_OP_CONV_TRANSPOSE && axes[i].stride > STRIDE_MAX) ||
+            reach > UINT32_MAX || axes[i].first < -INT32_MAX / 2)
+            return "windows of such a size";
+    }
+    return bytes > UINT32_MAX && n->op != TV_OP_MAX_POOL && n->op != TV_OP_AVERAGE_POOL ? "so large a memory" : NULL;
 }
 
 static int64_t last_of(const opennpu_net_axis *a) { return a->first + (int64_t)(a->taps - 1) * a->step; }

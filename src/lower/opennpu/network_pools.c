@@ -37,12 +37,6 @@ static pool pool_of(const opennpu_network *net, uint32_t node)
     return p;
 }
 
-const char *opennpu_net_check_pool(const opennpu_network *net, const tv_graph_node *n)
-{
-    opennpu_net_axis axes[2];
-    return opennpu_net_axes(net, n, axes) ? NULL : "images of three spatial axes";
-}
-
 static bool is_whole(const pool *p)
 {
     return p->h.taps == p->h.in && p->w.taps == p->w.in && p->h.out == 1 && p->w.out == 1 && !p->h.first &&

@@ -166,7 +166,6 @@ void opennpu_net_plan_conv(opennpu_network *net, uint32_t node);
 tv_status opennpu_net_upload_conv(opennpu_network *net, uint32_t node);
 
 void opennpu_net_emit_pool(opennpu_network *net, uint32_t node);
-const char *opennpu_net_check_pool(const opennpu_network *net, const tv_graph_node *n);
 void opennpu_net_plan_pool(opennpu_network *net, uint32_t node);
 tv_status opennpu_net_upload_pool(opennpu_network *net, uint32_t node);
 
@@ -220,6 +219,9 @@ void opennpu_net_add(opennpu_network *net, uint64_t x, uint64_t y, uint64_t elem
 
 /* Taps of a window along the axes of an image: one spatial axis is the second one. False: there are more than two. */
 bool opennpu_net_axes(const opennpu_network *net, const tv_graph_node *n, opennpu_net_axis axes[2]);
+
+/* What the machine lacks for the window of a node, or NULL: axes, and sizes that only hostile networks have. */
+const char *opennpu_net_check_window(const opennpu_network *net, const tv_graph_node *n);
 
 /* The sizes of planes; returns the bytes of scratch space that they take. */
 uint64_t opennpu_net_size_planes(const opennpu_network *net, opennpu_net_planes *p);
