@@ -94,8 +94,10 @@ typedef struct tv_network_session_options {
     int explain_plan;        /* state in tv_network_layer why the tiles were chosen */
     const char *calibrate;   /* folder with inputs for calibration; NULL: the inputs of the network */
     tv_network_ranges ranges;
-    int correct_bias;                /* add the mean error that rounded weights cause to the biases */
-    const char *emit;                /* folder for the programs and the manifest; may be NULL */
+    unsigned binary16; /* percentage of the layers with 8-bit inputs, at most, that keep binary16 instead, those to
+                          which rounding does most harm; 0 to 100. Other targets than cmdq: 0 */
+    int correct_bias;  /* add the mean error that rounded weights cause to the biases */
+    const char *emit;  /* folder for the programs and the manifest; may be NULL */
     tv_llm_progress progress;        /* of creating the session and of its runs */
     struct tv_output_group *outputs; /* puts the files of `emit` in place; outlives the session. NULL:
                                         each is put in place when complete */
@@ -145,6 +147,7 @@ typedef struct tv_network_layer {
     uint64_t tiles, cycles, macs, bytes;
     const char *bound; /* the engine or path that bounds it; NULL on the host */
     const char *plan;  /* with explain_plan, or NULL */
+    int binary16;      /* its inputs are binary16 because of the option */
     /* After tv_network_session_verify, otherwise NaN: cosine similarity and largest absolute difference to the host's
      * value; signal to noise in dB of this layer alone, whose reference is the host's result of the machine's inputs.
      */

@@ -41,6 +41,8 @@ typedef struct infer_job {
          "ranges of 8-bit values: max, percentile (99.99 %) or mse, the smallest mean square error (default max)",     \
          "max percentile mse"},                                                                                        \
         {"equalize", 0, NULL, "scale channels between products so that their weights have equal ranges", NULL},        \
+        {"binary16", 0, "PERCENT",                                                                                     \
+         "keep binary16 inputs for the layers that 8 bits harm most, at most PERCENT (cmdq)", NULL},                   \
         {"correct-bias", 0, NULL, "add the mean error of rounded weights to the biases", NULL},                        \
         {"weight-bits", 0, "4|8", "width of the weights, if the machine supports both", "4 8"},                        \
         {"explain-plan", 0, NULL, "say for each layer why its tiles were chosen", NULL},                               \

@@ -47,6 +47,8 @@ static void write_layer(tv_json_writer *w, const infer_job *j, const tv_network_
     tv_json_unsigned_member(w, "macs", l->macs);
     tv_json_unsigned_member(w, "bytes", l->bytes);
     tv_json_string_member(w, "bound_by", l->bound);
+    if (j->options.binary16)
+        tv_json_boolean_member(w, "binary16", l->binary16 != 0);
     if (j->options.explain_plan)
         tv_json_string_member(w, "plan", l->plan);
     if (j->options.verify) {

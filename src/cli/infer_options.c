@@ -33,7 +33,7 @@ static int parse_ranges(infer_job *j)
 
 static int check_options(infer_job *j)
 {
-    static const char *const of_data[] = {"verify", "output", "calibrate", "correct-bias", "input"};
+    static const char *const of_data[] = {"verify", "output", "calibrate", "correct-bias", "input", "binary16"};
     for (size_t i = 0; i < CLI_COUNTOF(of_data); i++)
         if (cli_has(j->c, "timing-only") && cli_has(j->c, of_data[i]))
             return cli_error(j->c, CLI_E_CONFLICT, "omit one of them", "--timing-only and --%s are mutually exclusive",
@@ -44,12 +44,15 @@ static int check_options(infer_job *j)
 int infer_parse_options(infer_job *j)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t threads, bits;
+    uint64_t threads, bits, wide;
     j->options.size = sizeof j->options;
     if (!parse_integer(j, "threads", cores > 0 ? (uint64_t)cores : 1, 256, &threads))
         return fail_value(j, "threads", cli_value(j->c, "threads"), "1 to 256");
     if (!parse_integer(j, "weight-bits", 0, 8, &bits) || (bits != 0 && bits != 4 && bits != 8))
         return fail_value(j, "weight-bits", cli_value(j->c, "weight-bits"), "4 or 8");
+    if (!parse_integer(j, "binary16", 0, 100, &wide))
+        return fail_value(j, "binary16", cli_value(j->c, "binary16"), "1 to 100 percent");
+    j->options.binary16 = (unsigned)wide;
     j->options.threads = (unsigned)threads;
     j->options.weight_bits = (unsigned)bits;
     j->options.timing_only = cli_has(j->c, "timing-only");

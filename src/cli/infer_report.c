@@ -92,6 +92,18 @@ static void print_layers(const infer_job *j, const infer_outcome *o)
         print_layer(j, o, &l);
 }
 
+/* Names the layers whose inputs are binary16. */
+static void print_wide(const infer_outcome *o)
+{
+    tv_network_layer l;
+    unsigned count = 0, i = 0;
+    for (; tv_network_session_layer_at(o->session, i, &l); i++)
+        if (l.binary16)
+            printf("%s%s", count++ ? ", " : "  inputs in binary16: ", CLI_SAFE(short_name(l.name)));
+    if (count)
+        printf(" (%u of %u layers)\n", count, i);
+}
+
 static void print_totals(const infer_outcome *o)
 {
     const tv_network_summary *s = &o->summary;
@@ -261,6 +273,7 @@ void infer_report_print(const infer_job *j, bool several)
         }
         if (!several)
             print_layers(j, o);
+        print_wide(o);
         print_totals(o);
         print_worst(j, o);
         print_host_ops(j, o);

@@ -18,6 +18,10 @@ typedef struct tv_network_options {
     tv_output_group *outputs; /* puts these files in place; NULL: one by one */
     unsigned weight_bits;     /* 4 or 8, for machines that support both; 0: the machine's default */
     const float *ranges;      /* [value_count]: largest magnitude of each value, from calibration; NULL: timing only */
+    const double *losses;     /* [value_count]: what rounding to INT8 loses of each value, from calibration: mean square
+                                 of the errors by that of the elements; NULL: unknown */
+    unsigned wide_percent; /* of the layers, at most: their 8-bit inputs that lose most are binary16 instead; 0 unless
+                              the backend has wide_values */
     tv_weight_report weights; /* receives the error of each constant that is converted */
     tv_llm_progress progress; /* of `create` and `run` */
 } tv_network_options;
@@ -31,6 +35,7 @@ typedef struct tv_layer {
     uint64_t bytes;    /* between DRAM and the chip */
     const char *bound; /* what bounds it: the name of an engine or a path; static */
     const char *plan;  /* why these tiles, or NULL; lives as long as the state */
+    bool wide;         /* its inputs are binary16 because of options->wide_percent */
 } tv_layer;
 
 /* A program that was written to options->emit, in the order of execution. The first one loads the weights. */
@@ -84,6 +89,7 @@ typedef struct tv_network_step {
 
 typedef struct tv_network_backend {
     const char *name; /* "host", or the name of the target */
+    bool wide_values; /* heeds options->wide_percent */
 
     /* Prepares the execution of a graph without tokens, which must outlive the state. TV_ERR_INPUT: a node that the
      * machine cannot execute (TV-L044, the message names it), or a graph that does not fit its memory. */

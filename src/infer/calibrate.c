@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calibration: the first pass over the samples finds the largest magnitudes; a second one, for the other methods,
- * counts elements by magnitude or sums the errors of candidates. Sums are in the order of the samples and elements, so
+ * counts elements by magnitude or sums the errors of candidates; a last one, on request, sums the errors of the ranges
+ * that were chosen. Sums are in the order of the samples and elements, so
  * that the result is the same on every host. */
 #include "infer/calibrate.h"
 
@@ -21,7 +22,10 @@ typedef struct calibrator {
     void *host;
     tv_calibration *out;
     gathered *values; /* [value_count] */
+    double *squares;  /* [value_count]: sums of the squares of the elements */
 } calibrator;
+
+typedef enum calibration_pass { PASS_ABSMAX, PASS_RANGES, PASS_LOSSES } calibration_pass;
 
 static bool is_measured(const tv_graph *graph, uint32_t value)
 {
@@ -158,18 +162,37 @@ static const tv_tensor *sample_value(const calibrator *c, uint32_t value, const 
                                                                            : NULL;
 }
 
-static void gather(const calibrator *c, uint32_t value, const tv_tensor *t, bool second)
+static double sum_of_squares(const tv_tensor *t)
+{
+    double sum = 0;
+    for (uint64_t i = 0, n = tv_tensor_count(t); i < n; i++)
+        sum += (double)finite_element(t, i) * (double)finite_element(t, i);
+    return sum;
+}
+
+/* The last pass: errors of the ranges that were chosen. */
+static void gather_loss(const calibrator *c, uint32_t value, const tv_tensor *t)
+{
+    if (c->out->ranges[value] > 0) {
+        c->out->losses[value] += rounding_error(t, c->out->ranges[value]);
+        c->squares[value] += sum_of_squares(t);
+    }
+}
+
+static void gather(const calibrator *c, uint32_t value, const tv_tensor *t, calibration_pass pass)
 {
     float *range = &c->out->ranges[value];
-    if (!second)
+    if (pass == PASS_ABSMAX)
         update_absmax(t, range);
+    else if (pass == PASS_LOSSES)
+        gather_loss(c, value, t);
     else if (*range > 0 && c->values[value].bins)
         count_bins(t, *range, &c->values[value]);
     else if (*range > 0 && c->values[value].errors)
         sum_errors(t, *range, &c->values[value]);
 }
 
-static tv_status run_sample(const calibrator *c, uint32_t sample, bool second)
+static tv_status run_sample(const calibrator *c, uint32_t sample, calibration_pass pass)
 {
     const tv_tensor *const *inputs;
     TV_TRY(c->options->load(c->options->user, sample, c->sink, &inputs));
@@ -177,9 +200,9 @@ static tv_status run_sample(const calibrator *c, uint32_t sample, bool second)
     for (uint32_t v = 0; v < c->graph->values.count; v++) {
         const tv_tensor *t = is_measured(c->graph, v) ? sample_value(c, v, inputs) : NULL;
         if (t)
-            gather(c, v, t, second);
+            gather(c, v, t, pass);
     }
-    for (uint32_t i = 0; c->out->means && !second && i < c->graph->nodes.count; i++)
+    for (uint32_t i = 0; c->out->means && pass == PASS_ABSMAX && i < c->graph->nodes.count; i++)
         if (c->out->means[i]) {
             const tv_tensor *t = sample_value(c, tv_graph_node_at(c->graph, i)->inputs[0], inputs);
             if (t && tv_tensor_count(t))
@@ -188,13 +211,13 @@ static tv_status run_sample(const calibrator *c, uint32_t sample, bool second)
     return TV_OK;
 }
 
-static tv_status run_pass(const calibrator *c, bool second)
+static tv_status run_pass(const calibrator *c, calibration_pass pass)
 {
+    static const char *const names[] = {"calibrating", "calibrating, second pass", "calibrating, last pass"};
     tv_status status = TV_OK;
     for (uint32_t i = 0; i < c->options->samples && status == TV_OK; i++) {
-        tv_progress_report(&c->options->progress, second ? "calibrating, second pass" : "calibrating", i,
-                           c->options->samples);
-        status = run_sample(c, i, second);
+        tv_progress_report(&c->options->progress, names[pass], i, c->options->samples);
+        status = run_sample(c, i, pass);
     }
     return status;
 }
@@ -224,14 +247,19 @@ static tv_status calibrate(calibrator *c)
 {
     TV_TRY(tv_network_host.create(c->graph, &(tv_network_options){.keep_values = true, .threads = c->options->threads},
                                   c->sink, &c->host));
-    TV_TRY(run_pass(c, false));
+    TV_TRY(run_pass(c, PASS_ABSMAX));
     measure_constants(c);
-    if (c->options->ranges == TV_NETWORK_RANGES_MAX)
+    if (c->options->ranges != TV_NETWORK_RANGES_MAX) {
+        if (!allocate_gathered(c))
+            return tv_fail_memory(c->sink);
+        TV_TRY(run_pass(c, PASS_RANGES));
+        choose_ranges(c);
+    }
+    if (!c->options->losses)
         return TV_OK;
-    if (!allocate_gathered(c))
-        return tv_fail_memory(c->sink);
-    TV_TRY(run_pass(c, true));
-    choose_ranges(c);
+    TV_TRY(run_pass(c, PASS_LOSSES));
+    for (uint32_t v = 0; v < c->graph->values.count; v++)
+        c->out->losses[v] = c->squares[v] > 0 ? c->out->losses[v] / c->squares[v] : 0;
     return TV_OK;
 }
 
@@ -241,8 +269,10 @@ tv_status tv_calibrate(const tv_graph *graph, const tv_calibration_options *opti
     calibrator c = {.graph = graph, .options = options, .sink = sink, .out = out};
     *out = (tv_calibration){.samples = options->samples, .nodes = (uint32_t)graph->nodes.count};
     out->ranges = calloc(graph->values.count + 1, sizeof *out->ranges);
+    out->losses = calloc(graph->values.count + 1, sizeof *out->losses);
+    c.squares = calloc(graph->values.count + 1, sizeof *c.squares);
     c.values = calloc(graph->values.count + 1, sizeof *c.values);
-    bool allocated = out->ranges && c.values && (!options->means || allocate_means(&c));
+    bool allocated = out->ranges && out->losses && c.squares && c.values && (!options->means || allocate_means(&c));
     tv_status status = allocated ? calibrate(&c) : tv_fail_memory(sink);
     if (c.host)
         tv_network_host.destroy(c.host);
@@ -251,6 +281,7 @@ tv_status tv_calibrate(const tv_graph *graph, const tv_calibration_options *opti
         free(c.values[v].errors);
     }
     free(c.values);
+    free(c.squares);
     if (status != TV_OK)
         tv_calibration_fini(out);
     return status;
@@ -262,5 +293,6 @@ void tv_calibration_fini(tv_calibration *calibration)
         free(calibration->means[i]);
     free(calibration->means);
     free(calibration->ranges);
+    free(calibration->losses);
     *calibration = (tv_calibration){0};
 }

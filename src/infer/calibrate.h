@@ -22,6 +22,7 @@ typedef struct tv_calibration_options {
     tv_network_ranges ranges;
     double percentile; /* of PERCENTILE, for example 99.99 */
     bool means;        /* measure tv_calibration.means */
+    bool losses;       /* measure tv_calibration.losses */
     unsigned threads;  /* of the host; 0: 1 */
     uint32_t samples;
     tv_calibration_load_fn *load;
@@ -31,6 +32,8 @@ typedef struct tv_calibration_options {
 
 typedef struct tv_calibration {
     float *ranges;  /* [value_count]: of real values, constants and inputs included; 0 for others */
+    double *losses; /* [value_count]: with options.losses the mean square of the errors of INT8, by that of the
+                       elements; 0 for constants */
     double **means; /* [node_count]: of Conv and Linear the mean of each channel of the input over the samples,
                        otherwise NULL; NULL: not measured */
     uint32_t samples, nodes;

@@ -68,6 +68,11 @@ static tv_status check_options(const tv_network *network, const tv_network_backe
     if (options->timing_only && !backend->machine)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TARGET_UNKNOWN), "select a machine with -t",
                        "the host has no cycles");
+    if (options->binary16 && (network->manifest || !backend->wide_values || options->binary16 > 100))
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "omit --binary16, or use -t cmdq",
+                       options->binary16 > 100 ? "more than 100 percent of the layers cannot keep binary16"
+                                               : "the layers of %s have no 8-bit inputs that could be binary16",
+                       network->manifest ? "a compiled network" : backend->name);
     if (options->timing_only && (options->verify || options->emit))
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "omit --timing-only",
                        "a timing-only session has no data to %s", options->verify ? "compare" : "write");
@@ -97,6 +102,7 @@ static tv_status calibrate(tv_network_session *s, const tv_network_session_optio
     tv_calibration_options own = {.ranges = options->ranges,
                                   .percentile = 99.99,
                                   .means = options->correct_bias != 0,
+                                  .losses = options->binary16 != 0,
                                   .threads = s->threads,
                                   .samples = samples.count,
                                   .load = tv_infer_load_sample,
@@ -124,10 +130,15 @@ static tv_status extend_ranges(tv_network_session *s, const tv_diag_sink *sink)
     if (!more)
         return tv_fail_memory(sink);
     s->calibration.ranges = more;
+    double *losses = realloc(s->calibration.losses, count * sizeof *losses);
+    if (!losses)
+        return tv_fail_memory(sink);
+    s->calibration.losses = losses;
     for (size_t i = 0; i < s->biases.changes.count; i++) {
         uint32_t value = s->biases.changes.data[i].after;
         const tv_tensor *t = tv_graph_value_at(s->network->graph, value)->tensor;
         more[value] = 0;
+        losses[value] = 0;
         for (uint64_t k = 0; k < tv_tensor_count(t); k++)
             more[value] = fmaxf(more[value], fabsf(((const float *)t->data)[k]));
     }
@@ -148,6 +159,8 @@ static tv_status create_state(tv_network_session *s, const tv_network_session_op
                               .outputs = options->outputs,
                               .weight_bits = options->weight_bits,
                               .ranges = s->calibration.ranges,
+                              .losses = s->calibration.losses,
+                              .wide_percent = options->binary16,
                               .progress = options->progress};
     if (s->network->manifest)
         return tv_compiled_create(s->network->manifest, s->network->graph, services, &own, sink, &s->state);

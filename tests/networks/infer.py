@@ -358,6 +358,22 @@ def rows_that_inputs_select_are_compiled_for_cmdq(t):
     t.reject("a step of another machine", "the step 'pack' is not one of cmdq", *run, *data)
 
 
+def layers_keep_binary16(t):
+    """At most the percentage, those that lose most; the results are closer to the host's."""
+    model = convolution_model(t)
+    with_option = t.result("some", "infer", model, "-t", "cmdq", "--binary16", "50", "--verify")["targets"][0]
+    plain = t.result("none", "infer", model, "-t", "cmdq", "--verify")["targets"][0]
+    wide = [layer["name"] for layer in with_option["layers"] if layer["binary16"]]
+    t.expect("some layers", 0 < len(wide) <= len(with_option["layers"]) / 2, wide)
+    t.expect("they are named", "inputs in binary16: " + wide[0] in t.text("infer", model, "-t", "cmdq", "--binary16", "50")[1])
+    t.expect("no key without the option", all("binary16" not in layer for layer in plain["layers"]))
+    noise = lambda target: [layer["own_noise_db"] for layer in target["layers"] if layer["name"] in wide and layer["own_noise_db"] is not None]
+    t.expect("less noise", sum(noise(with_option)) >= sum(noise(plain)), (noise(with_option), noise(plain)))
+    for words, arguments in (("1 to 100 percent", ("-t", "cmdq", "--binary16", "101")), ("no 8-bit inputs", ("-t", "pccx", "--binary16", "10")),
+                             ("mutually exclusive", ("-t", "cmdq", "--binary16", "10", "--timing-only"))):
+        t.reject(words, words, "infer", model, *arguments)
+
+
 def networks_that_need_the_host_are_not_compiled(t):
     random = numpy.random.default_rng(4)
     nodes = [helper.make_node("Mod", ["x", "m"], ["h"], fmod=1), helper.make_node("MatMul", ["h", "w"], ["y"])]
@@ -440,7 +456,7 @@ def main():
     t = Infer(options)
     t.run_tests([outputs_are_those_of_numpy, random_inputs_are_the_same_in_each_run, wrong_options_are_rejected, compiled_networks_are_run, compiled_programs_repeat_the_session,
                  a_file_for_calibration_has_several_samples, programs_of_pccx_repeat_the_session, steps_of_the_host_are_compiled_for_pccx,
-                 rows_that_inputs_select_are_compiled_for_cmdq,
+                 rows_that_inputs_select_are_compiled_for_cmdq, layers_keep_binary16,
                  networks_that_need_the_host_are_not_compiled, layers_are_compared,
                  damaged_manifests_are_rejected], t)
     sys.exit(t.finish())

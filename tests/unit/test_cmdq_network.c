@@ -5,6 +5,7 @@
 
 #include "graph/network.h"
 #include "graph/passes.h"
+#include "graph/resize.h"
 #include "trivet/config.h"
 #include "unit.h"
 
@@ -143,6 +144,48 @@ static uint32_t wide_conv(maker *m)
 }
 static uint32_t max_pool(maker *m) { return pool(m, TV_OP_MAX_POOL, m->x, (window){3, 2, 1, 1}); }
 static uint32_t mean_pool(maker *m) { return pool(m, TV_OP_AVERAGE_POOL, m->x, (window){2, 2, 0, 1}); }
+/* To a size in both axes, by factors of the input's. */
+static uint32_t resize(maker *m, uint32_t x, tv_graph_shape shape, tv_resize mode)
+{
+    tv_graph_lists lists = {.scale = {1, 1, (double)shape.dims[2] / 10, (double)shape.dims[3] / 8}};
+    return tv_graph_add(&m->b, TV_OP_RESIZE, "v", &x, 1,
+                        &(tv_graph_attrs){.lists = &lists, .shape = shape, .mode = tv_resize_pack(mode)});
+}
+static uint32_t nearest_twice(maker *m)
+{
+    tv_resize mode = {TV_RESIZE_NEAREST, TV_RESIZE_ASYMMETRIC, TV_RESIZE_FLOOR, false, false};
+    uint32_t y = resize(m, op1(m, TV_OP_RELU, m->x), (tv_graph_shape){4, {1, 16, 30, 16}}, mode);
+    return conv(m, y, (conv_size){8, 16, 1, {3, 1, 1, 1}}, TV_NO_VALUE, NO);
+}
+static uint32_t nearest_rounded(maker *m)
+{
+    tv_resize mode = {TV_RESIZE_NEAREST, TV_RESIZE_HALF_PIXEL, TV_RESIZE_PREFER_CEIL, false, false};
+    uint32_t y = resize(m, m->x, (tv_graph_shape){4, {1, 16, 15, 20}}, mode);
+    return conv(m, y, (conv_size){8, 16, 1, {1, 1, 0, 1}}, TV_NO_VALUE, NO);
+}
+static uint32_t linear_twice(maker *m)
+{
+    tv_resize mode = {TV_RESIZE_LINEAR, TV_RESIZE_HALF_PIXEL, TV_RESIZE_PREFER_FLOOR, false, false};
+    uint32_t y = resize(m, m->x, (tv_graph_shape){4, {1, 16, 20, 16}}, mode);
+    return conv(m, y, (conv_size){8, 16, 1, {1, 1, 0, 1}}, TV_NO_VALUE, NO);
+}
+/* A mean of more than a tile, whose rows are divided. */
+static uint32_t global_mean(maker *m)
+{
+    uint32_t y = op2(m, TV_OP_ADD, op1(m, TV_OP_RELU, m->x), m->y);
+    return tv_graph_add(
+        &m->b, TV_OP_AVERAGE_POOL, "v", &y, 1,
+        &(tv_graph_attrs){.lists = &(tv_graph_lists){.kernel = {90, 64}, .stride = {1, 1}, .dilation = {1, 1}}});
+}
+/* Rows that become an image, whose channels are last anyway, and rows again. */
+static uint32_t image_of_rows(maker *m)
+{
+    static const uint32_t to_image[] = {0, 3, 1, 2}, to_rows[] = {0, 2, 3, 1};
+    uint32_t y = linear(m, m->x, 24, 24, TV_ACTIVATION_RELU, TV_NO_VALUE);
+    y = transpose(m, reshape(m, y, (tv_graph_shape){4, {1, 11, 1, 24}}), to_image);
+    y = conv(m, y, (conv_size){16, 24, 1, {1, 1, 0, 1}}, TV_NO_VALUE, NO);
+    return linear(m, reshape(m, transpose(m, y, to_rows), (tv_graph_shape){2, {11, 16}}), 24, 16, NO, TV_NO_VALUE);
+}
 static uint32_t lenet(maker *m)
 {
     uint32_t y = conv(m, m->x, (conv_size){20, 16, 1, {3, 1, 1, 1}}, TV_NO_VALUE, TV_ACTIVATION_RELU);
@@ -297,6 +340,11 @@ static const network networks[] = {
     {"wide convolutions", wide_conv, IMAGE, false},
     {"max pool", max_pool, IMAGE, false},
     {"mean pool", mean_pool, IMAGE, false},
+    {"nearest pixels, repeated", nearest_twice, IMAGE, false},
+    {"nearest pixels, rounded", nearest_rounded, IMAGE, false},
+    {"linear resizing", linear_twice, IMAGE, false},
+    {"mean of a large image", global_mean, {4, {1, 16, 90, 64}}, true},
+    {"image of rows", image_of_rows, ROWS, false},
     {"convolutional network", lenet, IMAGE, false},
     {"concatenated channels", concatenation, IMAGE, true},
     {"sum", sum, ROWS, true},

@@ -87,6 +87,7 @@ typedef struct cmdq_network {
     uint32_t node;                       /* that is lowered */
     uint64_t work[CMDQ_NET_ENGINES_MAX]; /* of each tensor engine in the current product */
     TV_VEC(cmdq_net_block) ahead;        /* blocks that are loaded and not yet multiplied, in order */
+    bool *wide;                          /* of each node: its inputs are binary16 because of the option */
     uint32_t *in_attention;              /* of each node: 1 + the product that executes it with others, or 0 */
     uint64_t *needs;                     /* of each node: bytes of the values that live while it executes */
 
@@ -112,19 +113,28 @@ static inline const tv_graph_shape *cmdq_net_dims(const cmdq_network *net, uint3
     return &tv_graph_value_at(net->graph, value)->shape;
 }
 
+/* Of an operand that passes through slots. */
+static inline uint64_t cmdq_net_tile_bytes(const cmdq_network *net) { return tv_min_u64(65536, net->l.bank_bytes / 4); }
+
 /* ---- network_formats.c ---- */
 
 /* Sets formats and layouts, and gives each storage its memory in DRAM. TV_ERR_INPUT: an operator is not supported. */
-tv_status cmdq_net_choose_formats(cmdq_network *net);
+tv_status cmdq_net_choose_formats(cmdq_network *net, const tv_network_options *options);
 
 /* ---- network_values.c ---- */
 
 uint64_t cmdq_net_allocate_dram(cmdq_network *net, uint64_t bytes);
 
-/* A buffer of SPM; evicts values that the current node does not use. TV_NO_VALUE: net->status is TV_ERR_INPUT. */
+/* A buffer of SPM; evicts values that the current node does not use, then weights that are loaded ahead. TV_NO_VALUE:
+ * net->status is TV_ERR_INPUT. */
 uint32_t cmdq_net_buffer(cmdq_network *net, uint64_t bytes);
 uint32_t cmdq_net_try_buffer(cmdq_network *net, uint64_t bytes); /* TV_NO_VALUE: there is no space; evicts nothing */
 void cmdq_net_release(cmdq_network *net, uint32_t buffer);       /* TV_NO_VALUE is allowed */
+
+void cmdq_net_release_block(cmdq_network *net, const cmdq_net_block *block);
+
+/* Drops what is loaded ahead. False: nothing is. */
+bool cmdq_net_drop_ahead(cmdq_network *net);
 
 /* Makes the output of the current node resident, if there is space for it, in segments of whole rows. */
 void cmdq_net_make_resident(cmdq_network *net, uint32_t value);
@@ -147,6 +157,9 @@ void cmdq_net_fetch(cmdq_network *net, uint32_t value);
 
 /* Stores a resident value to DRAM, if it is not there. */
 void cmdq_net_store(cmdq_network *net, uint32_t value);
+
+/* Frees the memory of a value that nothing has written. */
+void cmdq_net_drop_output(cmdq_network *net, uint32_t value);
 
 /* Moves a resident value to DRAM. */
 void cmdq_net_evict(cmdq_network *net, uint32_t value);
@@ -197,6 +210,9 @@ uint64_t cmdq_net_run_length(const cmdq_network *net, uint32_t value, uint64_t f
 
 /* Slots for tiles of a value that is not in one segment. */
 cmdq_net_slots cmdq_net_slots_for(cmdq_network *net, uint32_t value, uint64_t elements);
+
+/* Slots for tiles that are in one segment, if the value is resident. */
+cmdq_net_slots cmdq_net_slots_of_runs(cmdq_network *net, uint32_t value, uint64_t elements);
 
 /* Writes a constant of binary32 to DRAM, once. */
 void cmdq_net_upload_constant(cmdq_network *net, uint32_t value);
@@ -269,14 +285,10 @@ cmdq_net_blocks cmdq_net_divide(const cmdq_network *net, uint32_t node);
 /* The weights of block `index` of the current node, which the caller releases: loaded ahead, or now. TV_ERR_INPUT in
  * net->status: there is no space. */
 cmdq_net_block cmdq_net_take_block(cmdq_network *net, uint64_t index);
-void cmdq_net_release_block(cmdq_network *net, const cmdq_net_block *block);
 
 /* Loads the blocks that follow those that are loaded, from block `index` of `node` on if there are none, as far as
  * there is space. */
 void cmdq_net_load_ahead(cmdq_network *net, uint32_t node, uint64_t index);
-
-/* Forgets what is loaded ahead. False: nothing is. */
-bool cmdq_net_drop_ahead(cmdq_network *net);
 
 /* Loads rows of weights, and after them their scales and their bias to `params`. */
 void cmdq_net_load_weights(cmdq_network *net, const cmdq_net_weights *w, uint64_t row, uint64_t rows, uint32_t weights,
@@ -287,6 +299,12 @@ void cmdq_net_load_weights(cmdq_network *net, const cmdq_net_weights *w, uint64_
 /* What the machine lacks for a ConvTranspose, or NULL. */
 const char *cmdq_net_transposed_lacks(const cmdq_network *net, const tv_graph_node *n);
 void cmdq_net_emit_transposed(cmdq_network *net, const tv_graph_node *n);
+
+/* ---- network_resize.c ---- */
+
+/* What the machine lacks for a Resize, or NULL. */
+const char *cmdq_net_resize_lacks(const cmdq_network *net, const tv_graph_node *n);
+void cmdq_net_emit_resize(cmdq_network *net, const tv_graph_node *n);
 
 /* ---- network_moves.c ---- */
 

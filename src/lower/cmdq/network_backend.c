@@ -35,6 +35,7 @@ static void destroy(void *state)
     TV_VEC_FINI(&net->steps);
     free(net->needs);
     free(net->in_attention);
+    free(net->wide);
     tv_machine_free(net->l.machine);
     tv_program_free(net->program);
     free(net->values);
@@ -59,8 +60,9 @@ static tv_status allocate(cmdq_network *net)
     net->layer_ends = calloc(nodes, sizeof *net->layer_ends);
     net->busy = calloc(nodes, sizeof *net->busy);
     net->in_attention = calloc(nodes, sizeof *net->in_attention);
-    bool ok = net->in_attention && net->values && net->tensors && net->weights && net->entries_end && net->layers &&
-              net->layer_ends && net->busy;
+    net->wide = calloc(nodes, sizeof *net->wide);
+    bool ok = net->wide && net->in_attention && net->values && net->tensors && net->weights && net->entries_end &&
+              net->layers && net->layer_ends && net->busy;
     uint32_t *last = ok ? tv_graph_last_uses(net->graph, false) : NULL;
     for (uint32_t v = 0; last && v < net->graph->values.count; v++)
         net->values[v].last_use = last[v];
@@ -109,18 +111,43 @@ static void set_label(cmdq_network *net, const tv_graph_node *n)
     snprintf(net->l.block_name, sizeof net->l.block_name, "n%" PRIu32, cmdq_lower_node_index(&net->l, n));
 }
 
+static bool can_evict(const cmdq_network *net, uint32_t value)
+{
+    return value != TV_NO_VALUE && !net->values[value].is_view &&
+           tv_graph_value_at(net->graph, value)->source != TV_VALUE_CONSTANT;
+}
+
+/* Emits a node. Where its slots find no space, its inputs go to DRAM, one after the other, and then its output. */
+static void emit_with_room(cmdq_network *net, const tv_graph_node *n)
+{
+    bool keep_values = net->keep_values;
+    cmdq_net_emit_node(net, n);
+    for (unsigned k = 0; k <= TV_GRAPH_INPUTS_MAX && net->status == TV_ERR_INPUT; k++) {
+        bool last = k == TV_GRAPH_INPUTS_MAX;
+        if (net->layers[net->node].tiles || (!last && !can_evict(net, n->inputs[k])))
+            continue;
+        net->status = TV_OK;
+        cmdq_net_drop_output(net, n->output);
+        if (!last)
+            cmdq_net_evict(net, n->inputs[k]);
+        net->keep_values = keep_values || last; /* nothing becomes resident */
+        cmdq_net_emit_node(net, n);
+    }
+    net->keep_values = keep_values;
+}
+
 static void emit_nodes(cmdq_network *net)
 {
     uint32_t count = (uint32_t)net->graph->nodes.count;
     for (uint32_t i = 0; i < count && net->status == TV_OK; i++) {
         const tv_graph_node *n = tv_graph_node_at(net->graph, i);
         net->node = i;
-        net->layers[i] = (tv_layer){.node = i};
+        net->layers[i] = (tv_layer){.node = i, .wide = net->wide[i]};
         set_label(net, n);
         if (n->op == TV_OP_CONV || n->op == TV_OP_LINEAR)
             cmdq_net_emit_product(net, n);
         else if (!net->in_attention[i])
-            cmdq_net_emit_node(net, n);
+            emit_with_room(net, n);
         else
             cmdq_net_explain_with(net, net->in_attention[i] - 1);
         free_ended(net);
@@ -290,7 +317,7 @@ static tv_status create(const tv_graph *graph, const tv_network_options *options
     net->dram_end = 64; /* address 0: none */
     tv_status status = allocate(net);
     if (status == TV_OK)
-        status = cmdq_net_choose_formats(net);
+        status = cmdq_net_choose_formats(net, options);
     if (status == TV_OK)
         cmdq_net_find_attention(net);
     if (status == TV_OK)
@@ -496,6 +523,7 @@ static size_t layers(const void *state, const tv_layer **list)
 static tv_machine *machine(void *state) { return ((cmdq_network *)state)->l.machine; }
 
 const tv_network_backend tv_network_cmdq = {.name = "cmdq",
+                                            .wide_values = true,
                                             .create = create,
                                             .destroy = destroy,
                                             .run = run,

@@ -4,8 +4,6 @@
 
 #include "lower/cmdq/network.h"
 
-enum { TILE_BYTES = 65536 }; /* of an operand that passes through slots */
-
 static const cmdq_net_value *storage_of(const cmdq_network *net, uint32_t value)
 {
     return &net->values[net->values[value].storage];
@@ -79,7 +77,7 @@ static uint64_t tile_elements(const cmdq_network *net, const tv_graph_node *n, u
 {
     uint64_t all = net->values[n->output].elements,
              width = tv_max_u64(storage_of(net, n->output)->qbits, storage_of(net, n->inputs[0])->qbits);
-    uint64_t limit = tv_max_u64(TILE_BYTES * 8 / width / unit, 1) * unit,
+    uint64_t limit = tv_max_u64(cmdq_net_tile_bytes(net) * 8 / width / unit, 1) * unit,
              share = tv_ceil_div(tv_ceil_div(all, unit), net->l.ve) * unit;
     return tv_min_u64(limit, share);
 }
@@ -88,7 +86,8 @@ static void emit_unary(cmdq_network *net, const tv_graph_node *n)
 {
     uint64_t all = net->values[n->output].elements, tile = tile_elements(net, n, 1);
     cmdq_net_make_resident(net, n->output);
-    cmdq_net_slots in = cmdq_net_slots_for(net, n->inputs[0], tile), out = cmdq_net_slots_for(net, n->output, tile);
+    cmdq_net_slots in = cmdq_net_slots_of_runs(net, n->inputs[0], tile),
+                   out = cmdq_net_slots_of_runs(net, n->output, tile);
     for (uint64_t at = 0, count; at < all && net->status == TV_OK; at += count) {
         count = common_run(net, n->inputs[0], n->output, at, tv_min_u64(tile, all - at));
         cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], at, count, cmdq_net_next_slot(&in)),
@@ -231,9 +230,9 @@ static void emit_binary(cmdq_network *net, const tv_graph_node *n)
     cmdq_net_slots other = cmdq_net_no_slots();
     cmdq_lower_operand operands[3] = {{0}}, repeated = {0};
     cmdq_net_make_resident(net, n->output);
-    cmdq_net_slots in = cmdq_net_slots_for(net, p.whole, tile), out = cmdq_net_slots_for(net, n->output, tile);
+    cmdq_net_slots in = cmdq_net_slots_of_runs(net, p.whole, tile), out = cmdq_net_slots_of_runs(net, n->output, tile);
     if (same)
-        other = cmdq_net_slots_for(net, p.other, tile);
+        other = cmdq_net_slots_of_runs(net, p.other, tile);
     else
         repeated = cmdq_net_load_operand(net, p.other, &other);
     for (uint64_t at = 0, count; at < all && net->status == TV_OK; at += count) {
@@ -289,12 +288,12 @@ static void emit_rows(cmdq_network *net, const tv_graph_node *n)
     uint64_t groups = n->op == TV_OP_NORM ? n->attrs.groups : 1,
              length = tv_graph_columns(net->graph, n->inputs[0]) / groups,
              rows_all = net->values[n->inputs[0]].elements / length, out_length = reduce_names[n->op] ? 1 : length;
-    uint64_t rows_max = tv_max_u64(1, TILE_BYTES / 4 / length),
+    uint64_t rows_max = tv_max_u64(1, cmdq_net_tile_bytes(net) / 4 / length),
              rows_tile = tv_min_u64(rows_max, tv_ceil_div(rows_all, net->l.ve));
     cmdq_lower_operand gains = {.buffer = TV_NO_VALUE}, bias = gains;
     cmdq_net_make_resident(net, n->output);
     cmdq_net_slots in = cmdq_net_slots_for(net, n->inputs[0], rows_tile * length),
-                   out = cmdq_net_slots_for(net, n->output, rows_tile * out_length);
+                   out = cmdq_net_slots_of_runs(net, n->output, rows_tile * out_length);
     if (n->op == TV_OP_NORM && n->inputs[1] != TV_NO_VALUE)
         gains = cmdq_net_load_constant(net, n->inputs[1]);
     if (n->op == TV_OP_NORM && n->inputs[2] != TV_NO_VALUE)
@@ -383,23 +382,66 @@ static void emit_pool_tile(cmdq_network *net, const tv_graph_node *n, const pool
     cmdq_lower_add_read(l, x.buffer);
     cmdq_net_share_input(net, x, rows[0] * p->in_w * p->channels);
     cmdq_lower_add_write(l, y.buffer);
-    cmdq_net_share_output(net, n->output, y, rows[3] * p->out_w * p->channels);
+    if (rows[3])
+        cmdq_net_share_output(net, n->output, y, rows[3] * p->out_w * p->channels);
     cmdq_lower_finish_entry(l);
+}
+
+/* Whether one window is the whole image. */
+static bool is_global(const pool *p)
+{
+    return p->kernel[0] == p->in_h && p->kernel[1] == p->in_w && p->out_h * p->out_w == 1 && !p->pad[0] && !p->pad[1];
+}
+
+/* A pool of a whole image, in blocks of as many rows: then a pool of their results, as binary32. False: the image fits,
+ * or no number of rows divides it. */
+static bool emit_global_pool(cmdq_network *net, const tv_graph_node *n, const pool *p)
+{
+    uint64_t row = p->in_w * p->channels, blocks = 1, limit = cmdq_net_tile_bytes(net);
+    while (blocks <= p->in_h && (p->in_h % blocks || bytes_of(net, n->inputs[0], p->in_h / blocks * row) > limit))
+        blocks++;
+    if (!is_global(p) || blocks > p->in_h || blocks == 1)
+        return false;
+    uint64_t rows = p->in_h / blocks;
+    cmdq_net_make_resident(net, n->output);
+    cmdq_net_slots in = cmdq_net_slots_for(net, n->inputs[0], rows * row),
+                   out = cmdq_net_slots_of_runs(net, n->output, p->channels);
+    cmdq_lower_operand means = cmdq_lower_f32(cmdq_net_buffer(net, blocks * p->channels * 4));
+    pool block = *p, all = *p;
+    block.in_h = block.kernel[0] = rows;
+    all.in_h = all.kernel[0] = blocks;
+    all.in_w = all.kernel[1] = 1;
+    for (uint64_t b = 0; b < blocks && net->status == TV_OK; b++) {
+        cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], b * rows * row, rows * row, cmdq_net_next_slot(&in));
+        emit_pool_tile(net, n, &block, x, cmdq_lower_skip(means, b * p->channels), (uint64_t[]){rows, 0, 0, 0});
+        net->layers[net->node].tiles++;
+    }
+    if (net->status == TV_OK) {
+        cmdq_lower_operand y = cmdq_net_write(net, n->output, 0, p->channels, cmdq_net_next_slot(&out));
+        emit_pool_tile(net, n, &all, means, y, (uint64_t[]){blocks, 0, 0, 1});
+        cmdq_net_written(net, n->output, 0, p->channels, y);
+    }
+    cmdq_net_release(net, means.buffer);
+    cmdq_net_release_slots(net, &in);
+    cmdq_net_release_slots(net, &out);
+    return true;
 }
 
 static void emit_pool(cmdq_network *net, const tv_graph_node *n)
 {
     pool p = describe_pool(net, n);
+    if (emit_global_pool(net, n, &p))
+        return;
     uint64_t span = (p.kernel[0] - 1) * p.dilation[0] + 1, in_row = p.in_w * p.channels, out_row = p.out_w * p.channels,
              tile = 1;
     while (tile < tv_ceil_div(p.out_h, net->l.ve) &&
-           bytes_of(net, n->inputs[0], (tile * p.stride[0] + span) * in_row) <= TILE_BYTES)
+           bytes_of(net, n->inputs[0], (tile * p.stride[0] + span) * in_row) <= cmdq_net_tile_bytes(net))
         tile++;
     cmdq_net_make_resident(net, n->output);
     uint64_t crossing = cmdq_net_crossing_rows(net, n->inputs[0], span, p.stride[0]),
              in_rows = tv_min_u64(p.in_h, crossing ? crossing : (tile - 1) * p.stride[0] + span);
     cmdq_net_slots in = cmdq_net_slots_for(net, n->inputs[0], in_rows * in_row),
-                   out = cmdq_net_slots_for(net, n->output, tile * out_row);
+                   out = cmdq_net_slots_of_runs(net, n->output, tile * out_row);
     for (uint64_t row = 0, rows; row < p.out_h && net->status == TV_OK; row += rows) {
         rows = tv_min_u64(tile, p.out_h - row);
         rows = cmdq_net_run_length(net, n->output, row * out_row, rows * out_row) / out_row;
@@ -442,7 +484,7 @@ static void emit_columns(cmdq_network *net, const tv_graph_node *n, uint32_t val
                          uint64_t to)
 {
     const cmdq_net_value *in = storage_of(net, value), *out = storage_of(net, n->output);
-    uint64_t limit = TILE_BYTES / 4, rows = tv_graph_elements(net->graph, value) / from,
+    uint64_t limit = cmdq_net_tile_bytes(net) / 4, rows = tv_graph_elements(net->graph, value) / from,
              piece = tv_min_u64(from, limit), tile = piece < from ? 1 : tv_min_u64(rows, limit / from);
     bool converts = in->qbits != out->qbits || in->scale != out->scale;
     cmdq_net_slots slots = cmdq_net_slots_for(net, value, tile * piece), copies = cmdq_net_no_slots();
@@ -551,6 +593,8 @@ const char *cmdq_net_lacks(const cmdq_network *net, const tv_graph_node *n)
         return image_lacks(net, n);
     if (n->op == TV_OP_CONV_TRANSPOSE)
         return cmdq_net_transposed_lacks(net, n);
+    if (n->op == TV_OP_RESIZE)
+        return cmdq_net_resize_lacks(net, n);
     if (n->op == TV_OP_LINEAR)
         return n->inputs[3] != TV_NO_VALUE && n->attrs.activation ? "residual after an activation" : NULL;
     if (is_unary(n->op) || is_by_rows(n->op))
@@ -579,6 +623,8 @@ void cmdq_net_emit_node(cmdq_network *net, const tv_graph_node *n)
         emit_pool(net, n);
     else if (n->op == TV_OP_CONV_TRANSPOSE)
         cmdq_net_emit_transposed(net, n);
+    else if (n->op == TV_OP_RESIZE)
+        cmdq_net_emit_resize(net, n);
     else if (is_unary(n->op))
         emit_unary(net, n);
     else if (is_binary(n->op))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How values of a network are stored: their order, element type, scale, and which share the storage of others. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "lower/cmdq/network.h"
 
@@ -23,6 +24,14 @@ static bool follows_layout(tv_graph_op op)
     return class == TV_CLASS_UNARY || class == TV_CLASS_BINARY || op == TV_OP_CONCAT;
 }
 
+/* A Transpose between [n][h][w][c] and [n][c][h][w]: an image whose channels are last has the order of the former. */
+static bool is_transpose(const cmdq_network *net, const tv_graph_node *n, const uint32_t perm[4])
+{
+    return n->op == TV_OP_TRANSPOSE && n->attrs.lists && cmdq_net_dims(net, n->output)->rank == 4 &&
+           memcmp(n->attrs.lists->perm, perm, 4 * sizeof *perm) == 0;
+}
+static const uint32_t to_image[4] = {0, 3, 1, 2}, from_image[4] = {0, 2, 3, 1};
+
 /* Inputs of images are stored like the outputs of their readers; values follow their first computed input. */
 static void choose_layouts(cmdq_network *net)
 {
@@ -40,7 +49,8 @@ static void choose_layouts(cmdq_network *net)
         while (k + 1 < tv_graph_input_count(n) && tv_graph_value_at(g, n->inputs[k])->source == TV_VALUE_CONSTANT)
             k++;
         bool input = net->values[n->inputs[k]].channels_last && cmdq_net_dims(net, n->output)->rank == 4;
-        net->values[n->output].channels_last = is_spatial(net, n) || (follows_layout(n->op) && input);
+        bool made = is_transpose(net, n, to_image) && !input && net->values[n->output].channels_last;
+        net->values[n->output].channels_last = is_spatial(net, n) || (follows_layout(n->op) && input) || made;
     }
 }
 
@@ -81,6 +91,81 @@ static void choose_widths(cmdq_network *net)
     }
 }
 
+/* ---- Binary16 instead of INT8 ---- */
+
+/* A value that products or images read. */
+typedef struct harmed {
+    double loss;
+    uint32_t value, readers;
+} harmed;
+
+static bool reads_integers(const tv_graph_node *n)
+{
+    return is_product(n->op) || tv_graph_op_infos[n->op].class == TV_CLASS_WINDOW;
+}
+
+static bool reads(const tv_graph_node *n, uint32_t value)
+{
+    return reads_integers(n) && (n->inputs[0] == value || (n->op == TV_OP_MATMUL && n->inputs[1] == value));
+}
+
+/* Whether the rows of a window fit a bank in binary16. */
+static bool fits_wide(const cmdq_network *net, const tv_graph_node *n)
+{
+    const tv_graph_shape *s = cmdq_net_dims(net, n->inputs[0]);
+    const tv_graph_lists *l = n->attrs.lists;
+    if (s->rank != 4 || !l || n->op == TV_OP_CONV_TRANSPOSE || n->op == TV_OP_RESIZE)
+        return s->rank != 4 || n->op == TV_OP_MATMUL;
+    uint64_t rows = tv_min_u64((uint64_t)s->dims[2], (uint64_t)((l->kernel[0] - 1) * l->dilation[0] + 1));
+    return rows * (uint64_t)(s->dims[1] * s->dims[3]) * 2 <= net->l.bank_bytes / 2;
+}
+
+static int compare_losses(const void *a, const void *b)
+{
+    const harmed *x = a, *y = b;
+    if (x->loss != y->loss)
+        return x->loss < y->loss ? 1 : -1;
+    return x->value < y->value ? -1 : 1;
+}
+
+static void widen(cmdq_network *net, uint32_t value)
+{
+    const tv_graph *g = net->graph;
+    net->values[value].qbits = 16;
+    for (size_t i = 0; i < g->nodes.count; i++)
+        net->wide[i] = net->wide[i] || reads(&g->nodes.data[i], value);
+}
+
+/* Widens the values to which rounding does most harm, as far as their readers are within the percentage. */
+static tv_status choose_wide(cmdq_network *net, const tv_network_options *options)
+{
+    const tv_graph *g = net->graph;
+    uint64_t layers = g->nodes.count, count = 0, used = 0;
+    harmed *list = calloc(g->values.count + 1, sizeof *list);
+    if (!list)
+        return tv_fail_memory(net->sink);
+    for (uint32_t v = 0; v < g->values.count; v++) {
+        bool known =
+            tv_graph_value_at(g, v)->source != TV_VALUE_CONSTANT && net->values[v].qbits == 8 && options->losses[v] > 0;
+        harmed h = {.value = v, .loss = options->losses[v]};
+        for (size_t i = 0; i < g->nodes.count && known; i++) {
+            bool read = reads(&g->nodes.data[i], v);
+            h.readers += read;
+            known = !read || fits_wide(net, &g->nodes.data[i]);
+        }
+        if (h.readers && known)
+            list[count++] = h;
+    }
+    qsort(list, count, sizeof *list, compare_losses);
+    for (uint64_t i = 0; i < count; i++)
+        if ((used + list[i].readers) * 100 <= layers * options->wide_percent) {
+            widen(net, list[i].value);
+            used += list[i].readers;
+        }
+    free(list);
+    return TV_OK;
+}
+
 static void choose_scale(const cmdq_network *net, uint32_t value)
 {
     cmdq_net_value *v = &net->values[value];
@@ -106,6 +191,10 @@ static bool has_same_storage(const cmdq_network *net, const tv_graph_node *n)
     const cmdq_net_value *from = &net->values[n->inputs[0]];
     const tv_graph_shape *s = cmdq_net_dims(net, n->inputs[0]);
     bool same_order = !from->channels_last || s->dims[1] == 1 || s->dims[2] * s->dims[3] == 1;
+    if (is_transpose(net, n, to_image))
+        return !from->channels_last && net->values[n->output].channels_last;
+    if (is_transpose(net, n, from_image))
+        return from->channels_last && !net->values[n->output].channels_last;
     return n->op == TV_OP_RESHAPE && same_order && !net->values[n->output].channels_last;
 }
 
@@ -122,12 +211,14 @@ static bool restores_order(const cmdq_network *net, const tv_graph_node *n)
            cmdq_net_dims(net, from->inputs[0])->dims[1] == v->shape.dims[1];
 }
 
-tv_status cmdq_net_choose_formats(cmdq_network *net)
+tv_status cmdq_net_choose_formats(cmdq_network *net, const tv_network_options *options)
 {
     const tv_graph *g = net->graph;
     choose_layouts(net);
     cmdq_net_choose_views(net);
     choose_widths(net);
+    if (options->wide_percent && options->losses)
+        TV_TRY(choose_wide(net, options));
     for (uint32_t v = 0; v < g->values.count; v++) {
         net->values[v].storage = v;
         set_rows(net, v);

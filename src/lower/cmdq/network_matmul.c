@@ -7,7 +7,7 @@
 
 #include "lower/cmdq/network.h"
 
-enum { TILE_BYTES = 65536, CHAIN_MAX = 6, PIPELINE = 4 };
+enum { CHAIN_MAX = 6, PIPELINE = 4 };
 
 static cmdq_net_value *storage_of(const cmdq_network *net, uint32_t value)
 {
@@ -189,7 +189,7 @@ static product describe_product(const cmdq_network *net, uint32_t a, uint32_t b,
     p.by_rows = p.b.column != 1 && p.b.row == 1;
     p.batches = net->values[output].elements / (p.y.rows * p.y.columns);
     uint64_t row = tv_max_u64(bytes_of(net, a, p.a.columns), bytes_of(net, output, p.y.columns));
-    p.tile = tv_min_u64(p.y.rows, tv_max_u64(1, TILE_BYTES / row));
+    p.tile = tv_min_u64(p.y.rows, tv_max_u64(1, cmdq_net_tile_bytes(net) / row));
     return p;
 }
 
@@ -395,7 +395,7 @@ bool cmdq_net_emit_attention(cmdq_network *net, const tv_graph_node *n)
     const tv_graph_node *f = a.first;
     product p = describe_product(net, f->inputs[0], f->inputs[1], f->output),
             o = describe_product(net, n->inputs[0], n->inputs[1], n->output);
-    p.tile = tv_min_u64(p.y.rows, tv_max_u64(1, TILE_BYTES / 2 / p.y.columns));
+    p.tile = tv_min_u64(p.y.rows, tv_max_u64(1, cmdq_net_tile_bytes(net) / 2 / p.y.columns));
     locate_output(net, n->output);
     cmdq_net_slots mask_slots = cmdq_net_no_slots();
     cmdq_lower_operand mask = {.buffer = TV_NO_VALUE};

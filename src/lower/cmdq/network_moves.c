@@ -3,8 +3,6 @@
  * side. */
 #include "lower/cmdq/network.h"
 
-enum { TILE_BYTES = 65536 };
-
 static cmdq_net_value *storage_of(const cmdq_network *net, uint32_t value)
 {
     return &net->values[net->values[value].storage];
@@ -74,7 +72,7 @@ static void emit_selection(cmdq_network *net, const tv_graph_node *n)
     unsigned qbits = storage_of(net, n->output)->qbits;
     if (!select_rows(net, n, &s))
         return;
-    uint64_t tile = tv_max_u64(1, TILE_BYTES * 8 / qbits / s.count), count = tv_min_u64(tile, s.rows);
+    uint64_t tile = tv_max_u64(1, cmdq_net_tile_bytes(net) * 8 / qbits / s.count), count = tv_min_u64(tile, s.rows);
     cmdq_net_store(net, n->inputs[0]);
     cmdq_net_slots slots = cmdq_net_allocate_slots(net, count * s.count * qbits / 8);
     for (uint64_t row = 0; row < s.rows && net->status == TV_OK; row += count) {
@@ -175,6 +173,8 @@ const char *cmdq_net_move_lacks(const cmdq_network *net, const tv_graph_node *n)
     permutation p;
     selection s;
     bool last = net->values[n->inputs[0]].channels_last;
+    if (n->op == TV_OP_TRANSPOSE && net->values[n->output].storage != n->output)
+        return NULL;
     if (net->values[n->output].is_view || net->values[n->inputs[0]].root == n->output)
         return n->op == TV_OP_MATMUL ? cmdq_net_matmul_lacks(net, n) : NULL;
     switch (n->op) {

@@ -31,7 +31,6 @@ static uint64_t bits_of(const cmdq_network *net, uint32_t value)
 
 static transposed describe(const cmdq_network *net, const tv_graph_node *n, const cmdq_net_weights *w)
 {
-    enum { TILE_BYTES = 65536 };
     const tv_graph_shape *in = cmdq_net_dims(net, n->inputs[0]);
     transposed t = {.in_h = (uint64_t)in->dims[2],
                     .in_w = (uint64_t)in->dims[3],
@@ -44,7 +43,7 @@ static transposed describe(const cmdq_network *net, const tv_graph_node *n, cons
     t.block = tv_ceil_div(t.row_weights, blocks);
     uint64_t row_bytes =
         tv_max_u64(t.in_w * t.channels * bits_of(net, n->inputs[0]), t.in_w * t.block * bits_of(net, n->output)) / 8;
-    t.tile = tv_min_u64(tv_max_u64(1, TILE_BYTES / row_bytes), tv_ceil_div(t.in_h, net->l.te));
+    t.tile = tv_min_u64(tv_max_u64(1, cmdq_net_tile_bytes(net) / row_bytes), tv_ceil_div(t.in_h, net->l.te));
     return t;
 }
 

@@ -105,16 +105,37 @@ static bool evict(cmdq_network *net)
     return true;
 }
 
+void cmdq_net_drop_output(cmdq_network *net, uint32_t value)
+{
+    release_segments(net, &net->values[net->values[value].storage]);
+}
+
 void cmdq_net_evict(cmdq_network *net, uint32_t value)
 {
     cmdq_net_store(net, value);
     release_segments(net, &net->values[net->values[value].storage]);
 }
 
+void cmdq_net_release_block(cmdq_network *net, const cmdq_net_block *b)
+{
+    cmdq_net_release(net, b->weights);
+    cmdq_net_release(net, b->params);
+}
+
+bool cmdq_net_drop_ahead(cmdq_network *net)
+{
+    bool any = net->ahead.count > 0;
+    for (size_t i = 0; i < net->ahead.count; i++)
+        cmdq_net_release_block(net, &net->ahead.data[i]);
+    net->ahead.count = 0;
+    return any;
+}
+
+/* What is loaded ahead is loaded again when it is needed. */
 uint32_t cmdq_net_buffer(cmdq_network *net, uint64_t bytes)
 {
     uint32_t buffer = cmdq_net_try_buffer(net, bytes);
-    while (buffer == TV_NO_VALUE && net->status == TV_OK && evict(net))
+    while (buffer == TV_NO_VALUE && net->status == TV_OK && (evict(net) || cmdq_net_drop_ahead(net)))
         buffer = cmdq_net_try_buffer(net, bytes);
     if (buffer == TV_NO_VALUE && net->status == TV_OK)
         net->status = TV_ERR_INPUT;
@@ -373,6 +394,12 @@ cmdq_net_slots cmdq_net_slots_for(cmdq_network *net, uint32_t value, uint64_t el
 {
     const cmdq_net_value *v = &net->values[net->values[value].storage];
     return v->segment_count == 1 ? cmdq_net_no_slots() : cmdq_net_allocate_slots(net, elements * v->qbits / 8);
+}
+
+cmdq_net_slots cmdq_net_slots_of_runs(cmdq_network *net, uint32_t value, uint64_t elements)
+{
+    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    return v->segment_count ? cmdq_net_no_slots() : cmdq_net_allocate_slots(net, elements * v->qbits / 8);
 }
 
 void cmdq_net_upload_constant(cmdq_network *net, uint32_t value)

@@ -155,21 +155,6 @@ cmdq_net_block cmdq_net_take_block(cmdq_network *net, uint64_t index)
     return b;
 }
 
-void cmdq_net_release_block(cmdq_network *net, const cmdq_net_block *b)
-{
-    cmdq_net_release(net, b->weights);
-    cmdq_net_release(net, b->params);
-}
-
-bool cmdq_net_drop_ahead(cmdq_network *net)
-{
-    bool any = net->ahead.count > 0;
-    for (size_t i = 0; i < net->ahead.count; i++)
-        cmdq_net_release_block(net, &net->ahead.data[i]);
-    net->ahead.count = 0;
-    return any;
-}
-
 /* Loads a block if there is space. */
 static bool try_block(cmdq_network *net, cmdq_net_block b, cmdq_net_blocks division)
 {
