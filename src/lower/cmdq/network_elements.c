@@ -220,7 +220,7 @@ static void emit_binary(cmdq_network *net, const tv_graph_node *n)
 {
     pair p = pair_of(net, n);
     bool same = p.repeat == REPEAT_NONE || p.repeat == REPEAT_BLOCK, by_row = p.repeat == REPEAT_COLUMN;
-    bool any_tile = p.repeat == REPEAT_BLOCK || (by_row && p.length > TILE_BYTES / 4);
+    bool any_tile = p.repeat == REPEAT_BLOCK || (by_row && p.length > cmdq_net_tile_bytes(net) / 4);
     uint64_t all = net->values[n->output].elements, tile = tile_elements(net, n, any_tile ? 1 : p.length),
              rows = tv_graph_elements(net->graph, p.other);
     if (same && is_constant(net, p.other))

@@ -42,7 +42,7 @@ const char *cmdq_net_resize_lacks(const cmdq_network *net, const tv_graph_node *
         if (n->attrs.lists && n->attrs.lists->scale[i] * (double)in->dims[i] != (double)out->dims[i])
             return "resizing by a factor whose result is cut";
     if (r.mode.method > TV_RESIZE_LINEAR || r.mode.antialias || r.mode.exclude_outside)
-        return "cubic resizing, and no antialiasing";
+        return "cubic resizing and no antialiasing";
     if (r.mode.coordinates != TV_RESIZE_HALF_PIXEL && r.mode.coordinates != TV_RESIZE_ALIGN_CORNERS &&
         r.mode.coordinates != TV_RESIZE_ASYMMETRIC)
         return "such coordinates of resizing";
