@@ -24,6 +24,7 @@ EXPECTED = {
     "mobilenetv2": (PICTURE, ["output output float32[1 x 1000]"], {"Conv": 52, "Gemm": 1}, 0),
     "unet": (PICTURE, ["output output float32[1 x 1 x 224 x 224]"], {"Conv": 19, "ConvTranspose": 4}, 0),
     "vit-b16": (PICTURE, ["output output float32[1 x 1000]"], {"Conv": 1, "Gemm": 12 * 6 + 1, "MatMul": 24}, 0),
+    "vit-block": (["input input float32[1 x 3 x 16 x 16]"], ["output output float32[1 x 10]"], {"Conv": 1, "Gemm": 6 + 1, "MatMul": 2}, 0),
     "bert-base": (TOKENS + ["input token_type_ids int64[1 x 128]", "input attention_mask float32[1 x 128]"],
                   ["output last_hidden_state float32[1 x 128 x 768]", "output pooler_output float32[1 x 768]"], {"Gemm": 12 * 6 + 1, "MatMul": 24},
                   -(512 - 128) * WIDTH),
