@@ -86,16 +86,25 @@ static bool uses_storage(const cmdq_network *net, const tv_graph_node *n, uint32
     return used;
 }
 
+/* Whether the current node uses a storage, or one that it executes with itself. */
+static bool is_in_use(const cmdq_network *net, uint32_t storage)
+{
+    const tv_graph_node *n = tv_graph_node_at(net->graph, net->node);
+    bool used = uses_storage(net, n, storage);
+    for (uint32_t i = 0; n->op == TV_OP_MATMUL && i < net->node && !used; i++)
+        used = net->in_attention[i] == net->node + 1 && uses_storage(net, tv_graph_node_at(net->graph, i), storage);
+    return used;
+}
+
 /* Evicts the resident value that is used last, of those that the current node does not use. False: there is none.
  */
 static bool evict(cmdq_network *net)
 {
-    const tv_graph_node *n = tv_graph_node_at(net->graph, net->node);
     uint32_t best = TV_NO_VALUE;
     for (uint32_t v = 0; v < net->graph->values.count; v++) {
         const cmdq_net_value *value = &net->values[v];
-        if (value->segment_count && !uses_storage(net, n, v) &&
-            (best == TV_NO_VALUE || value->last_use > net->values[best].last_use))
+        if (value->segment_count && (best == TV_NO_VALUE || value->last_use > net->values[best].last_use) &&
+            !is_in_use(net, v))
             best = v;
     }
     if (best == TV_NO_VALUE)
