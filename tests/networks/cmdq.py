@@ -52,11 +52,15 @@ def main():
     trivet, checks = os.path.abspath(sys.argv[1]), Checks()
     with tempfile.TemporaryDirectory() as folder:
         for name, percent in REACHED.items():
-            target = infer(trivet, save(name, folder, True), "--timing-only", "--explain-plan")
+            path = save(name, folder, True)
+            target = infer(trivet, path, "--timing-only", "--explain-plan")
             silent = [layer["name"] for layer in target["layers"] if layer["tiles"] and "busy: " not in (layer["plan"] or "")]
             checks.check(f"{name}: plans are explained", not silent and "fewest cycles" in target["layers"][0]["plan"], silent)
             share = 100 * BOUNDS[name] / target["cycles"]
             checks.check(f"{name}: cycles", share >= percent, f"{target['cycles']} are {share:.1f} % of the bound, not {percent}")
+            for options in (("--weight-bits", "4"), ("-D", "spm.bank_bytes=131072"), ("-D", "npu.te=3", "-D", "npu.ve=1", "-D", "dma.count=2")):
+                other = infer(trivet, path, "--timing-only", *options)
+                checks.check(f"{name}: {' '.join(options)}", 0.4 * target["cycles"] < other["cycles"] < 3 * target["cycles"], other["cycles"])
             checks.check(f"{name}: host operations", target["host_ops"] == [], target["host_ops"])
         path = save("mobilenetv2", folder, False)
         compiled = os.path.join(folder, "compiled")

@@ -464,9 +464,10 @@ static void free_reference(reference *r)
 }
 
 /* Cycles of a run; *cosine, if it is not NULL, receives the similarity of the output. */
-static uint64_t run_network(const reference *r, const char *const *machine, bool keep_values, double *cosine)
+static uint64_t run_with_bits(const reference *r, const char *const *machine, unsigned bits, bool keep_values,
+                              double *cosine)
 {
-    tv_network_options options = {.threads = 1, .mode = cosine ? TV_MODE_FULL : TV_MODE_TIMING};
+    tv_network_options options = {.threads = 1, .weight_bits = bits, .mode = cosine ? TV_MODE_FULL : TV_MODE_TIMING};
     tv_check_counts hazards = {0};
     tv_config *config = make_config(machine);
     void *state;
@@ -490,7 +491,44 @@ static uint64_t run_network(const reference *r, const char *const *machine, bool
     return cycles;
 }
 
+static uint64_t run_network(const reference *r, const char *const *machine, bool keep_values, double *cosine)
+{
+    return run_with_bits(r, machine, 8, keep_values, cosine);
+}
+
 /* ---- Tests ---- */
+
+/* Rows of 96 and of 64 weights in INT4, whose outliers harm their group of 32 alone. */
+static uint32_t outliers(maker *m)
+{
+    uint32_t h = linear(m, m->x, 96, 24, TV_ACTIVATION_RELU, TV_NO_VALUE);
+    tv_tensor t;
+    assert_int_equal(tv_tensor_init(&t, TV_ELEMENT_F32, 2, (int64_t[]){64, 96}, NULL), TV_OK);
+    for (uint64_t i = 0; i < 64 * 96; i++)
+        ((float *)t.data)[i] = next_number(&m->rng) / (i % 96 < 64 ? 40 : 1);
+    uint32_t w = tv_graph_tensor(&m->b, "w", &t, false);
+    tv_tensor_fini(&t);
+    h = tv_graph_add(&m->b, TV_OP_LINEAR, "v", (uint32_t[]){h, w, TV_NO_VALUE, TV_NO_VALUE}, 2, &(tv_graph_attrs){0});
+    return linear(m, h, 24, 64, NO, TV_NO_VALUE);
+}
+
+static void weights_of_4_bits_have_a_scale_for_each_group(void **unused)
+{
+    static const network cases[] = {{"outliers", outliers, ROWS, false},
+                                    {"wide products", wide_linear, ROWS, true},
+                                    {"wide convolutions", wide_conv, IMAGE, false}};
+    (void)unused;
+    for (size_t i = 0; i < TV_COUNTOF(cases); i++)
+        for (size_t k = 0; k < TV_COUNTOF(machines); k++) {
+            reference r;
+            double cosine;
+            make_reference(&cases[i], &r);
+            uint64_t cycles = run_with_bits(&r, machines[k], 4, false, &cosine);
+            if (cosine < 0.99 || run_with_bits(&r, machines[k], 4, false, NULL) != cycles)
+                fail_msg("%s on machine %zu: similarity %.6f", cases[i].name, k, cosine);
+            free_reference(&r);
+        }
+}
 
 static void results_are_those_of_the_host(void **unused)
 {
@@ -615,6 +653,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolution_and_pool_of_integers_are_exact),
         cmocka_unit_test(results_are_those_of_the_host),
+        cmocka_unit_test(weights_of_4_bits_have_a_scale_for_each_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

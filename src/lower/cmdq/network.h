@@ -45,10 +45,10 @@ typedef struct cmdq_net_value {
     TV_VEC(cmdq_net_range) chunks; /* what entries stored to DRAM */
 } cmdq_net_value;
 
-/* The weights of a product in DRAM: rows of integers, then a scale and a bias for each row. */
+/* The weights of a product in DRAM: rows of integers, then a scale for each group of a row, and a bias for each row. */
 typedef struct cmdq_net_weights {
     unsigned bits;
-    uint64_t rows, columns, row_bytes, data, scales, bias; /* bias 0: none */
+    uint64_t rows, columns, group, row_bytes, data, scales, bias; /* bias 0: none */
 } cmdq_net_weights;
 
 /* What a plan may choose; the search of network_backend.c times the queues of some and keeps the fastest. */

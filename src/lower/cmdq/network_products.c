@@ -205,13 +205,15 @@ static void emit_tile(cmdq_network *net, const product *p, const tile *t)
     cmdq_lower_set_address(l, CMDQ_F_wgt_bank, t->weights, 0);
     cmdq_lower_set_address(l, CMDQ_F_ofm_bank, t->out.buffer, t->out.offset);
     cmdq_lower_set_address(l, CMDQ_F_wgt_scale_bank, t->params, 0);
+    if (p->w->group < p->w->columns)
+        cmdq_lower_set_integer(l, CMDQ_F_wgt_group, p->w->group);
     cmdq_lower_set_scale(l, CMDQ_F_scale_ofm, t->out.scale);
     cmdq_lower_add_read(l, t->in.buffer);
     cmdq_net_share_input(net, t->in, t->in_rows * p->in_w * p->channels);
     cmdq_lower_add_read(l, t->weights);
     cmdq_lower_add_read(l, t->params);
     if (p->w->bias)
-        cmdq_lower_set_address(l, CMDQ_F_bias_bank, t->params, t->channels * 4);
+        cmdq_lower_set_address(l, CMDQ_F_bias_bank, t->params, t->channels * (p->w->columns / p->w->group) * 4);
     if (t->residual.buffer != CMDQ_LOWER_NONE) {
         cmdq_lower_set_address(l, CMDQ_F_residual_bank, t->residual.buffer, t->residual.offset);
         cmdq_lower_set_integer(l, CMDQ_F_qbits_residual, t->residual.qbits);

@@ -33,18 +33,22 @@ static void reorder_row(const tv_graph_node *n, const tv_tensor *w, uint64_t row
 static tv_status write_weights(cmdq_network *net, const tv_graph_node *n, const cmdq_net_weights *w)
 {
     const tv_tensor *t = tv_graph_value_at(net->graph, n->inputs[1])->tensor;
-    float *row = malloc(w->columns * sizeof *row), scale;
+    uint64_t groups = w->columns / w->group;
+    float *row = malloc(w->columns * sizeof *row), *scales = malloc(groups * sizeof *scales);
     uint8_t *packed = calloc(w->row_bytes + 1, 1);
-    tv_status status = row && packed ? TV_OK : tv_fail_memory(net->sink);
+    tv_status status = row && scales && packed ? TV_OK : tv_fail_memory(net->sink);
     for (uint64_t r = 0; r < w->rows && status == TV_OK; r++) {
         reorder_row(n, t, r, w->columns, row);
-        tv_quantize_row(row, (uint32_t)w->columns, (uint32_t)w->columns, w->bits, packed, &scale);
-        scale *= net->values[n->inputs[0]].scale;
+        tv_quantize_row(row, (uint32_t)w->columns, (uint32_t)w->group, w->bits, packed, scales);
+        for (uint64_t g = 0; g < groups; g++)
+            scales[g] *= net->values[n->inputs[0]].scale;
         status = tv_machine_write(net->l.machine, "dram", w->data + r * w->row_bytes, packed, w->row_bytes, net->sink);
         if (status == TV_OK)
-            status = tv_machine_write(net->l.machine, "dram", w->scales + r * 4, &scale, 4, net->sink);
+            status =
+                tv_machine_write(net->l.machine, "dram", w->scales + r * groups * 4, scales, groups * 4, net->sink);
     }
     free(row);
+    free(scales);
     free(packed);
     if (w->bias) {
         const tv_tensor *bias = tv_graph_value_at(net->graph, n->inputs[2])->tensor;
@@ -54,6 +58,8 @@ static tv_status write_weights(cmdq_network *net, const tv_graph_node *n, const 
     }
     return status;
 }
+
+enum { WEIGHT_GROUP = 32 }; /* INT4 weights that share a scale */
 
 tv_status cmdq_net_upload(cmdq_network *net, const tv_network_options *options)
 {
@@ -70,7 +76,8 @@ tv_status cmdq_net_upload(cmdq_network *net, const tv_network_options *options)
         w->bits = w->columns % 2 ? 8 : bits; /* rows are whole bytes */
         w->row_bytes = w->columns * w->bits / 8;
         w->data = cmdq_net_allocate_dram(net, w->rows * w->row_bytes);
-        w->scales = cmdq_net_allocate_dram(net, w->rows * 4);
+        w->group = w->bits == 4 && w->columns % WEIGHT_GROUP == 0 && !transposed ? WEIGHT_GROUP : w->columns;
+        w->scales = cmdq_net_allocate_dram(net, w->rows * (w->columns / w->group) * 4);
         w->bias = n->inputs[2] == TV_NO_VALUE ? 0 : cmdq_net_allocate_dram(net, w->rows * 4);
         if (!net->timing)
             TV_TRY(write_weights(net, n, w));
@@ -120,14 +127,18 @@ void cmdq_net_load_weights(cmdq_network *net, const cmdq_net_weights *w, uint64_
     cmdq_lower_operand to = cmdq_lower_f32(params);
     cmdq_lower_load(&net->l, (cmdq_lower_operand){weights, 0, w->bits, 1}, "weight", w->data + row * w->row_bytes, 1,
                     rows * w->columns, 0);
-    cmdq_lower_load(&net->l, to, "weight", w->scales + row * 4, 1, rows, 0);
+    uint64_t groups = w->columns / w->group;
+    cmdq_lower_load(&net->l, to, "weight", w->scales + row * groups * 4, 1, rows * groups, 0);
     if (w->bias)
-        cmdq_lower_load(&net->l, cmdq_lower_skip(to, rows), "weight", w->bias + row * 4, 1, rows, 0);
+        cmdq_lower_load(&net->l, cmdq_lower_skip(to, rows * groups), "weight", w->bias + row * 4, 1, rows, 0);
 }
 
 static uint64_t weight_bytes(const cmdq_net_weights *w, uint64_t rows) { return rows * w->row_bytes; }
 
-static uint64_t param_bytes(const cmdq_net_weights *w, uint64_t rows) { return rows * 4 * (w->bias ? 2 : 1); }
+static uint64_t param_bytes(const cmdq_net_weights *w, uint64_t rows)
+{
+    return rows * 4 * (w->columns / w->group + (w->bias ? 1 : 0));
+}
 
 static void load_block(cmdq_network *net, const cmdq_net_block *b, cmdq_net_blocks division)
 {

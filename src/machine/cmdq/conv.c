@@ -106,7 +106,8 @@ static bool multiply_block(cmdq_exec *x, cmdq_matmul *block)
     int32_t *sums = cmdq_scratch(x, CMDQ_SCRATCH_PACKED_SUMS, cmdq_packed_sums_count(block) * sizeof *sums);
     if (cmdq_is_out_of_memory(x))
         return false;
-    cmdq_pack_activations(block, packed, sums);
+    if (cmdq_packed_sums_count(block))
+        cmdq_pack_activations(block, packed, sums);
     block->packed = packed;
     block->packed_sums = sums;
     cmdq_multiply(block, x->memories->pool);
@@ -204,10 +205,10 @@ static bool multiply_depthwise(cmdq_exec *x, const cmdq_matmul *p, const conv_di
 bool cmdq_multiply_conv(cmdq_exec *x, const cmdq_matmul *p)
 {
     const conv_dims d = read_conv_dims(x, p->a8 ? 1 : sizeof(float));
-    bool exact = p->a8 && p->b8 && !p->grouped && p->k <= CMDQ_EXACT_LENGTH_MAX;
+    bool exact = p->a8 && p->b8 && p->group <= CMDQ_EXACT_LENGTH_MAX;
     if (exact && d.groups == 1)
         return multiply_blocks(x, p, &d);
-    if (exact && d.groups == p->n && d.group_bytes == 1 && p->k <= TAPS_MAX)
+    if (exact && !p->grouped && d.groups == p->n && d.group_bytes == 1 && p->k <= TAPS_MAX)
         return multiply_depthwise(x, p, &d);
     return multiply_positions(x, p, &d);
 }
