@@ -72,13 +72,20 @@ static tv_status open_words(const char *path, tv_input *opened, const tv_program
     return status;
 }
 
+/* Raw words of a named target; their bytes may look like any other form. */
+static bool has_raw_words(const char *path, const tv_program_options *options)
+{
+    const tv_isa *isa = options && options->target ? tv_isa_find(&tv_isas, tv_sv_of(options->target)) : NULL;
+    return isa && isa->word_bits && ends_with(path, ".bin");
+}
+
 /* Opens a program and takes ownership of the input. */
 static tv_status open_input(const char *path, tv_input *input, const tv_program_options *options,
                             const tv_diag_sink *sink, tv_program **out)
 {
     const tv_target *target;
     for (unsigned i = 0; (target = tv_target_get(i)); i++) {
-        if (!target->read || !target->recognise(path, input->data, input->size))
+        if (!target->read || has_raw_words(path, options) || !target->recognise(path, input->data, input->size))
             continue;
         if (!options || !options->target || strcmp(options->target, target->name) == 0)
             return target->read(path, input, sink, out);

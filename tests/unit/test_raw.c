@@ -131,6 +131,22 @@ static void invalid_files_have_their_codes(void **state)
     assert_string_equal(log.at[0].code, "TV-O001");
 }
 
+static void instructions_that_begin_like_a_queue_are_those_of_the_named_target(void **state)
+{
+    static const char *const targets[] = {"pccx", "opennpu"};
+    static const uint8_t bytes[16] = {'{', '"', 'c', 'm', 'd', 'q', '"', ':', ' ', '{'};
+    (void)state;
+    for (size_t i = 0; i < TV_COUNTOF(targets); i++) {
+        tv_program_options options = {.size = sizeof options, .target = targets[i]};
+        tv_program *program;
+        assert_int_equal(tv_program_parse("a.bin", bytes, sizeof bytes, &options, NULL, &program), TV_OK);
+        assert_string_equal(tv_program_target(program), targets[i]);
+        assert_int_equal(tv_program_instruction_count(program), i ? 4 : 2);
+        tv_program_free(program);
+        assert_int_equal(tv_program_parse("a.txt", bytes, sizeof bytes, &options, NULL, &program), TV_ERR_INPUT);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +155,7 @@ int main(void)
         cmocka_unit_test(hex_rejects_other_lines_each_at_its_location),
         cmocka_unit_test(hex_rejects_a_prefix_without_digits),
         cmocka_unit_test(invalid_files_have_their_codes),
+        cmocka_unit_test(instructions_that_begin_like_a_queue_are_those_of_the_named_target),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }
