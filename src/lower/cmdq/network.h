@@ -113,6 +113,22 @@ static inline const tv_graph_shape *cmdq_net_dims(const cmdq_network *net, uint3
     return &tv_graph_value_at(net->graph, value)->shape;
 }
 
+/* The value whose storage a value has. */
+static inline cmdq_net_value *cmdq_net_storage(const cmdq_network *net, uint32_t value)
+{
+    return &net->values[net->values[value].storage];
+}
+
+static inline uint64_t cmdq_net_bits(const cmdq_network *net, uint32_t value)
+{
+    return cmdq_net_storage(net, value)->qbits;
+}
+
+static inline uint64_t cmdq_net_bytes(const cmdq_network *net, uint32_t value, uint64_t elements)
+{
+    return elements * cmdq_net_bits(net, value) / 8;
+}
+
 /* Of an operand that passes through slots. */
 static inline uint64_t cmdq_net_tile_bytes(const cmdq_network *net) { return tv_min_u64(65536, net->l.bank_bytes / 4); }
 
@@ -299,6 +315,10 @@ void cmdq_net_load_weights(cmdq_network *net, const cmdq_net_weights *w, uint64_
 /* What the machine lacks for a ConvTranspose, or NULL. */
 const char *cmdq_net_transposed_lacks(const cmdq_network *net, const tv_graph_node *n);
 void cmdq_net_emit_transposed(cmdq_network *net, const tv_graph_node *n);
+
+/* ---- network_pools.c ---- */
+
+void cmdq_net_emit_pool(cmdq_network *net, const tv_graph_node *n);
 
 /* ---- network_resize.c ---- */
 

@@ -85,7 +85,7 @@ static tv_status check(const cmdq_network *net)
 
 static void free_storage(cmdq_network *net, uint32_t value)
 {
-    cmdq_net_value *storage = &net->values[net->values[value].storage];
+    cmdq_net_value *storage = cmdq_net_storage(net, value);
     if (storage->last_use > net->node)
         return;
     for (uint32_t i = 0; i < storage->segment_count; i++)
@@ -163,7 +163,7 @@ static tv_status print_metadata(const cmdq_network *net, tv_buf *out)
     tv_buf_str(out, "{\"version\": \"1.3\", \"graph_name\": \"network\", \"outputs\": [");
     for (size_t i = 0; i < net->graph->outputs.count; i++) {
         uint32_t value = net->graph->outputs.data[i].value;
-        const cmdq_net_value *v = &net->values[net->values[value].storage];
+        const cmdq_net_value *v = cmdq_net_storage(net, value);
         tv_buf_printf(out,
                       "%s{\"name\": \"output%zu\", \"dram_addr\": %" PRIu64 ", \"num_elements\": %" PRIu64
                       ", \"qbits\": %u}",
@@ -362,7 +362,7 @@ static uint64_t storage_index(const cmdq_network *net, uint32_t value, uint64_t 
 
 static tv_status write_input(const cmdq_network *net, uint32_t value, const tv_tensor *t, const tv_diag_sink *sink)
 {
-    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    const cmdq_net_value *v = cmdq_net_storage(net, value);
     size_t bytes = (size_t)(v->elements * v->qbits / 8);
     uint8_t *data = calloc(bytes + 1, 1);
     if (!data)
@@ -394,7 +394,7 @@ static tv_status write_gathered(const cmdq_network *net, const tv_graph_node *n,
 
 static tv_status read_value(const cmdq_network *net, uint32_t value, const tv_diag_sink *sink)
 {
-    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    const cmdq_net_value *v = cmdq_net_storage(net, value);
     tv_tensor type = tv_graph_tensor_of(net->graph, value), *t = &net->tensors[value];
     size_t bytes = (size_t)(v->elements * v->qbits / 8);
     tv_tensor_fini(t);

@@ -62,8 +62,7 @@ void cmdq_net_explain_values(cmdq_network *net, const tv_graph_node *n)
 {
     if (!net->texts)
         return;
-    const cmdq_net_value *in = &net->values[net->values[n->inputs[0]].storage],
-                         *out = &net->values[net->values[n->output].storage];
+    const cmdq_net_value *in = cmdq_net_storage(net, n->inputs[0]), *out = cmdq_net_storage(net, n->output);
     bool same = !in->segment_count == !out->segment_count;
     if (same)
         cmdq_net_explain(net, "input and output in %s", in->segment_count ? "SPM" : "DRAM");

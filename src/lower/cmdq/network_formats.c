@@ -247,12 +247,12 @@ tv_status cmdq_net_choose_formats(cmdq_network *net, const tv_network_options *o
         if (net->values[v].is_view && net->values[v].storage == v)
             net->values[v].storage = net->values[net->values[v].root].storage;
     for (uint32_t v = 0; v < g->values.count; v++) {
-        cmdq_net_value *storage = &net->values[net->values[v].storage];
+        cmdq_net_value *storage = cmdq_net_storage(net, v);
         storage->last_use = (uint32_t)tv_max_u64(storage->last_use, net->values[v].last_use);
         if (tv_graph_value_at(g, v)->source != TV_VALUE_CONSTANT && net->values[v].storage == v)
             storage->dram = cmdq_net_allocate_dram(net, storage->elements * storage->qbits / 8);
     }
     for (size_t i = 0; i < g->outputs.count; i++)
-        net->values[net->values[g->outputs.data[i].value].storage].is_output = true;
+        cmdq_net_storage(net, g->outputs.data[i].value)->is_output = true;
     return TV_OK;
 }

@@ -9,11 +9,6 @@
 
 enum { CHAIN_MAX = 6, PIPELINE = 4 };
 
-static cmdq_net_value *storage_of(const cmdq_network *net, uint32_t value)
-{
-    return &net->values[net->values[value].storage];
-}
-
 /* ---- Matrices of a batch ---- */
 
 /* The last two axes of an operand, in its storage: element (i, k) of a matrix is i * row + k * column after its first
@@ -76,26 +71,22 @@ typedef struct rows_operand {
     uint64_t rows, count, apart; /* apart: bytes from row to row */
 } rows_operand;
 
-static uint64_t bytes_of(const cmdq_network *net, uint32_t value, uint64_t elements)
-{
-    return elements * storage_of(net, value)->qbits / 8;
-}
-
 /* Rows of a value, `stride` elements apart: where they are, or brought into a slot. */
 static rows_operand read_rows(cmdq_network *net, uint32_t value, uint64_t first, uint64_t rows, uint64_t count,
                               uint64_t stride, cmdq_net_slots *slots)
 {
     rows_operand x = {.rows = rows, .count = count};
     uint64_t extent = (rows - 1) * stride + count;
-    if (storage_of(net, value)->segment_count && (cmdq_net_is_resident(net, value, first, extent) || stride == count)) {
+    if (cmdq_net_storage(net, value)->segment_count &&
+        (cmdq_net_is_resident(net, value, first, extent) || stride == count)) {
         bool resident = cmdq_net_is_resident(net, value, first, extent);
         x.at = cmdq_net_read(net, value, first, extent, resident ? TV_NO_VALUE : cmdq_net_next_slot(slots));
-        x.apart = bytes_of(net, value, stride);
+        x.apart = cmdq_net_bytes(net, value, stride);
         return x;
     }
     cmdq_net_store(net, value);
     x.at = cmdq_net_read_rows(net, value, first, rows, count, stride, cmdq_net_next_slot(slots));
-    x.apart = bytes_of(net, value, count);
+    x.apart = cmdq_net_bytes(net, value, count);
     return x;
 }
 
@@ -144,22 +135,22 @@ static rows_operand write_rows(const cmdq_network *net, const matrices *y, uint6
                                cmdq_net_slots *slots)
 {
     rows_operand x = {.rows = rows, .count = y->columns};
-    bool resident = storage_of(net, y->value)->segment_count > 0;
+    bool resident = cmdq_net_storage(net, y->value)->segment_count > 0;
     x.at = cmdq_net_write(net, y->value, first, (rows - 1) * y->row + y->columns,
                           resident ? TV_NO_VALUE : cmdq_net_next_slot(slots));
-    x.apart = bytes_of(net, y->value, resident ? y->row : y->columns);
+    x.apart = cmdq_net_bytes(net, y->value, resident ? y->row : y->columns);
     return x;
 }
 
 /* Ends the product that writes `x`. */
 static void end_product(cmdq_network *net, const matrices *y, const rows_operand *x, uint64_t first)
 {
-    bool resident = storage_of(net, y->value)->segment_count > 0;
+    bool resident = cmdq_net_storage(net, y->value)->segment_count > 0;
     cmdq_net_share_rows_of_output(net, y->value, x->at, x->rows, x->count, x->apart);
     cmdq_lower_finish_entry(&net->l);
     if (!resident)
         cmdq_net_written_rows(net, y->value, first, x->rows, x->count, y->row, x->at);
-    else if (storage_of(net, y->value)->is_output)
+    else if (cmdq_net_storage(net, y->value)->is_output)
         cmdq_net_written(net, y->value, first, (x->rows - 1) * y->row + x->count, x->at);
     net->layers[net->node].tiles++;
 }
@@ -168,7 +159,7 @@ static void end_product(cmdq_network *net, const matrices *y, const rows_operand
  * not cross. */
 static void locate_output(cmdq_network *net, uint32_t value)
 {
-    const cmdq_net_value *v = storage_of(net, value);
+    const cmdq_net_value *v = cmdq_net_storage(net, value);
     bool apart = net->values[value].is_view;
     if (!apart || (v->elements * v->qbits / 8 <= net->l.bank_bytes && !v->is_output))
         cmdq_net_make_resident(net, value);
@@ -188,7 +179,7 @@ static product describe_product(const cmdq_network *net, uint32_t a, uint32_t b,
     product p = {.a = describe(net, a, output), .b = describe(net, b, output), .y = describe(net, output, output)};
     p.by_rows = p.b.column != 1 && p.b.row == 1;
     p.batches = net->values[output].elements / (p.y.rows * p.y.columns);
-    uint64_t row = tv_max_u64(bytes_of(net, a, p.a.columns), bytes_of(net, output, p.y.columns));
+    uint64_t row = tv_max_u64(cmdq_net_bytes(net, a, p.a.columns), cmdq_net_bytes(net, output, p.y.columns));
     p.tile = tv_min_u64(p.y.rows, tv_max_u64(1, cmdq_net_tile_bytes(net) / row));
     return p;
 }
@@ -301,8 +292,8 @@ static void mark_node(cmdq_network *net, uint32_t node, uint32_t last)
     net->in_attention[node] = last + 1;
     for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
         if (n->inputs[k] != TV_NO_VALUE)
-            storage_of(net, n->inputs[k])->last_use =
-                (uint32_t)tv_max_u64(storage_of(net, n->inputs[k])->last_use, last);
+            cmdq_net_storage(net, n->inputs[k])->last_use =
+                (uint32_t)tv_max_u64(cmdq_net_storage(net, n->inputs[k])->last_use, last);
 }
 
 void cmdq_net_find_attention(cmdq_network *net)
@@ -339,7 +330,7 @@ static pipeline allocate_pipeline(cmdq_network *net, const attention *a, product
         for (unsigned i = 0; i < PIPELINE && net->status == TV_OK; i++)
             s.scores[i] = cmdq_net_buffer(net, elements * 2);
         for (unsigned i = 0; i < PIPELINE && net->status == TV_OK; i++)
-            s.weights[i] = cmdq_net_buffer(net, bytes_of(net, a->softmax->output, elements));
+            s.weights[i] = cmdq_net_buffer(net, cmdq_net_bytes(net, a->softmax->output, elements));
         if (net->status != TV_ERR_INPUT || p->tile < 2)
             break;
         release_pipeline(net, &s);
@@ -373,7 +364,7 @@ static rows_operand emit_scores(cmdq_network *net, const attention *a, const pro
                                 const rows_operand *query, const rows_operand *keys, cmdq_lower_operand mask,
                                 uint64_t batch, uint64_t row)
 {
-    const cmdq_net_value *w = storage_of(net, a->softmax->output);
+    const cmdq_net_value *w = cmdq_net_storage(net, a->softmax->output);
     unsigned slot = (unsigned)(s->next++ % PIPELINE);
     rows_operand x = {{s->scores[slot], 0, 16, 1}, query->rows, p->y.columns, p->y.columns * 2},
                  y = {

@@ -3,11 +3,6 @@
  * side. */
 #include "lower/cmdq/network.h"
 
-static cmdq_net_value *storage_of(const cmdq_network *net, uint32_t value)
-{
-    return &net->values[net->values[value].storage];
-}
-
 /* ---- Slices ---- */
 
 /* Rows of `count` elements, `stride` elements apart, from element `first` on. */
@@ -69,7 +64,7 @@ static bool select_rows(const cmdq_network *net, const tv_graph_node *n, selecti
 static void emit_selection(cmdq_network *net, const tv_graph_node *n)
 {
     selection s;
-    unsigned qbits = storage_of(net, n->output)->qbits;
+    unsigned qbits = cmdq_net_storage(net, n->output)->qbits;
     if (!select_rows(net, n, &s))
         return;
     uint64_t tile = tv_max_u64(1, cmdq_net_tile_bytes(net) * 8 / qbits / s.count), count = tv_min_u64(tile, s.rows);
@@ -116,7 +111,7 @@ static void emit_block(cmdq_network *net, const tv_graph_node *n, const permutat
                        cmdq_net_slots slots[2])
 {
     uint64_t outer = p->dims[p->rank - 2], inner = p->dims[p->rank - 1];
-    const cmdq_net_value *v = storage_of(net, n->output);
+    const cmdq_net_value *v = cmdq_net_storage(net, n->output);
     if (!p->transposes) {
         cmdq_lower_operand x = cmdq_net_read_rows(net, n->inputs[0], from, outer, inner, p->strides[p->rank - 2],
                                                   cmdq_net_next_slot(&slots[0]));
@@ -137,7 +132,8 @@ static void emit_transpose(cmdq_network *net, const tv_graph_node *n)
     uint64_t index[TV_GRAPH_RANK_MAX] = {0}, all = net->values[n->output].elements, from = 0;
     if (!describe_permutation(net, n, &p))
         return;
-    uint64_t block = p.dims[p.rank - 1] * p.dims[p.rank - 2], bytes = block * storage_of(net, n->output)->qbits / 8;
+    uint64_t block = p.dims[p.rank - 1] * p.dims[p.rank - 2],
+             bytes = block * cmdq_net_storage(net, n->output)->qbits / 8;
     cmdq_net_store(net, n->inputs[0]);
     cmdq_net_slots slots[2] = {cmdq_net_allocate_slots(net, bytes), cmdq_net_no_slots()};
     if (p.transposes && net->status == TV_OK)

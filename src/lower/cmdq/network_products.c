@@ -50,26 +50,18 @@ static void input_rows(const product *p, uint64_t row, uint64_t rows, uint64_t *
     *count = (uint64_t)(to > (int64_t)p->in_h ? (int64_t)p->in_h : to) - *first;
 }
 
-static uint64_t bytes_of(const cmdq_network *net, uint32_t value, uint64_t elements)
-{
-    return elements * net->values[net->values[value].storage].qbits / 8;
-}
-
 /* Rows of the output whose tiles have at most `limit` bytes of each value that is in DRAM; at least 1. */
 static uint64_t rows_within(const cmdq_network *net, const product *p, uint64_t limit, bool in_dram, bool out_dram)
 {
-    uint64_t in_row = bytes_of(net, p->n->inputs[0], p->in_w * p->channels),
-             out_row = bytes_of(net, p->n->output, p->out_w * p->block), rows = 1;
+    uint64_t in_row = cmdq_net_bytes(net, p->n->inputs[0], p->in_w * p->channels),
+             out_row = cmdq_net_bytes(net, p->n->output, p->out_w * p->block), rows = 1;
     while (rows < p->out_h && (!out_dram || (rows + 1) * out_row <= limit) &&
            (!in_dram || (rows * p->stride[0] + span_of(p, 0)) * in_row <= limit))
         rows++;
     return rows;
 }
 
-static bool is_in_dram(const cmdq_network *net, uint32_t value)
-{
-    return !net->values[net->values[value].storage].segment_count;
-}
+static bool is_in_dram(const cmdq_network *net, uint32_t value) { return !cmdq_net_storage(net, value)->segment_count; }
 
 static void choose_tile(const cmdq_network *net, product *p)
 {
@@ -243,7 +235,7 @@ typedef struct slots {
 /* Elements of the input that a tile reads from DRAM, or of two segments. */
 static uint64_t in_tile_elements(const cmdq_network *net, const product *p)
 {
-    const cmdq_net_value *in = &net->values[net->values[p->n->inputs[0]].storage];
+    const cmdq_net_value *in = cmdq_net_storage(net, p->n->inputs[0]);
     uint64_t rows = in->segment_count ? cmdq_net_crossing_rows(net, p->n->inputs[0], span_of(p, 0), p->stride[0])
                                       : (p->tile - 1) * p->stride[0] + span_of(p, 0);
     return tv_min_u64(p->in_h, rows) * p->in_w * p->channels;
@@ -252,21 +244,21 @@ static uint64_t in_tile_elements(const cmdq_network *net, const product *p)
 /* True when some tile of the input or the output is not in one segment. */
 static bool needs_slots(const cmdq_network *net, uint32_t value)
 {
-    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    const cmdq_net_value *v = cmdq_net_storage(net, value);
     return v->segment_count != 1;
 }
 
 static void allocate_slots(cmdq_network *net, const product *p, slots *s)
 {
-    uint64_t out = bytes_of(net, p->n->output, p->tile * p->out_w * p->block);
-    bool resident_out = net->values[net->values[p->n->output].storage].segment_count > 0;
+    uint64_t out = cmdq_net_bytes(net, p->n->output, p->tile * p->out_w * p->block);
+    bool resident_out = cmdq_net_storage(net, p->n->output)->segment_count > 0;
     for (unsigned i = 0; i < CMDQ_NET_SLOTS && net->status == TV_OK; i++) {
         if (needs_slots(net, p->n->inputs[0]))
-            s->in[i] = cmdq_net_buffer(net, bytes_of(net, p->n->inputs[0], in_tile_elements(net, p)));
+            s->in[i] = cmdq_net_buffer(net, cmdq_net_bytes(net, p->n->inputs[0], in_tile_elements(net, p)));
         if (!resident_out)
             s->out[i] = cmdq_net_buffer(net, out);
         if (p->n->inputs[3] != TV_NO_VALUE && is_in_dram(net, p->n->inputs[3]))
-            s->residual[i] = cmdq_net_buffer(net, bytes_of(net, p->n->inputs[3], p->tile * p->out_w * p->block));
+            s->residual[i] = cmdq_net_buffer(net, cmdq_net_bytes(net, p->n->inputs[3], p->tile * p->out_w * p->block));
     }
 }
 
@@ -300,7 +292,7 @@ static cmdq_lower_operand read_residual(cmdq_network *net, const product *p, til
     if (p->block_count > 1 && is_in_dram(net, value))
         return cmdq_net_read_rows(net, value, first, pixels, t->channels, p->out_c, slot);
     if (p->block_count > 1)
-        t->residual_stride = bytes_of(net, value, p->out_c);
+        t->residual_stride = cmdq_net_bytes(net, value, p->out_c);
     return cmdq_net_read(net, value, first, p->block_count > 1 ? all : pixels * p->out_c, slot);
 }
 
@@ -317,7 +309,7 @@ static void begin_tile(cmdq_network *net, const product *p, slots *s, tile *t)
     t->out =
         cmdq_net_write(net, p->n->output, t->row * p->out_w * p->out_c + t->channel, pixels * p->out_c, s->out[slot]);
     if (p->block_count > 1 && !is_in_dram(net, p->n->output))
-        t->out_stride = bytes_of(net, p->n->output, p->out_c);
+        t->out_stride = cmdq_net_bytes(net, p->n->output, p->out_c);
 }
 
 static void end_tile(cmdq_network *net, const product *p, const tile *t)
@@ -355,7 +347,7 @@ static uint64_t emit_block(cmdq_network *net, const product *p, slots *s, uint64
 static void locate_output(cmdq_network *net, const product *p)
 {
     uint32_t reserved[2 * CMDQ_NET_SLOTS], count = 0, operands[2] = {p->n->inputs[0], p->n->inputs[3]};
-    uint64_t row_bytes = bytes_of(net, p->n->inputs[0], p->in_w * p->channels);
+    uint64_t row_bytes = cmdq_net_bytes(net, p->n->inputs[0], p->in_w * p->channels);
     if (operands[1] != TV_NO_VALUE && net->status == TV_OK && cmdq_net_take_memory(net, p->n->output, operands[1]))
         return;
     for (unsigned i = 0; i < 2 * CMDQ_NET_SLOTS && net->status == TV_OK; i++) {
@@ -440,7 +432,7 @@ void cmdq_net_emit_product(cmdq_network *net, const tv_graph_node *n)
         cmdq_net_release_block(net, &s.block);
     }
     release_slots(net, &s);
-    if (net->values[net->values[n->output].storage].is_output && p.block_count > 1 && net->status == TV_OK)
+    if (cmdq_net_storage(net, n->output)->is_output && p.block_count > 1 && net->status == TV_OK)
         cmdq_net_store(net, n->output);
     net->layers[net->node].tiles = tiles;
 }

@@ -27,11 +27,6 @@ static resized describe(const cmdq_network *net, const tv_graph_node *n)
     return r;
 }
 
-static uint64_t bits_of(const cmdq_network *net, uint32_t value)
-{
-    return net->values[net->values[value].storage].qbits;
-}
-
 const char *cmdq_net_resize_lacks(const cmdq_network *net, const tv_graph_node *n)
 {
     const tv_graph_shape *in = cmdq_net_dims(net, n->inputs[0]), *out = cmdq_net_dims(net, n->output);
@@ -46,8 +41,8 @@ const char *cmdq_net_resize_lacks(const cmdq_network *net, const tv_graph_node *
     if (r.mode.coordinates != TV_RESIZE_HALF_PIXEL && r.mode.coordinates != TV_RESIZE_ALIGN_CORNERS &&
         r.mode.coordinates != TV_RESIZE_ASYMMETRIC)
         return "such coordinates of resizing";
-    uint64_t row_in = r.in_w * r.channels * bits_of(net, n->inputs[0]) / 8,
-             row_out = r.out_w * r.channels * bits_of(net, n->output) / 8,
+    uint64_t row_in = r.in_w * r.channels * cmdq_net_bits(net, n->inputs[0]) / 8,
+             row_out = r.out_w * r.channels * cmdq_net_bits(net, n->output) / 8,
              in_bytes = r.factor ? row_in : r.in_h * row_in,
              out_bytes = r.factor ? r.factor * row_out : r.out_h * row_out;
     return in_bytes <= net->l.bank_bytes && out_bytes <= net->l.bank_bytes
@@ -96,11 +91,11 @@ void cmdq_net_emit_resize(cmdq_network *net, const tv_graph_node *n)
 {
     resized r = describe(net, n);
     uint64_t in_row = r.in_w * r.channels, out_row = r.out_w * r.channels, unit = r.factor ? r.factor : r.out_h,
-             bytes = unit * out_row * bits_of(net, n->output) / 8,
+             bytes = unit * out_row * cmdq_net_bits(net, n->output) / 8,
              tile = r.factor
                         ? tv_min_u64(tv_max_u64(1, cmdq_net_tile_bytes(net) / bytes), tv_ceil_div(r.in_h, net->l.ve))
                         : 1;
-    cmdq_net_value *v = &net->values[net->values[n->output].storage];
+    cmdq_net_value *v = cmdq_net_storage(net, n->output);
     v->row_elements = unit * out_row; /* segments have all rows of an input row */
     v->rows = v->elements / v->row_elements;
     cmdq_net_make_resident(net, n->output);

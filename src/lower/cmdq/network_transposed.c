@@ -24,11 +24,6 @@ const char *cmdq_net_transposed_lacks(const cmdq_network *net, const tv_graph_no
     return n->attrs.groups == 1 ? NULL : "transposed convolutions in groups";
 }
 
-static uint64_t bits_of(const cmdq_network *net, uint32_t value)
-{
-    return net->values[net->values[value].storage].qbits;
-}
-
 static transposed describe(const cmdq_network *net, const tv_graph_node *n, const cmdq_net_weights *w)
 {
     const tv_graph_shape *in = cmdq_net_dims(net, n->inputs[0]);
@@ -41,8 +36,9 @@ static transposed describe(const cmdq_network *net, const tv_graph_node *n, cons
     t.row_weights = t.kernel_w * t.out_c;
     uint64_t blocks = tv_ceil_div(t.row_weights * w->row_bytes, net->l.bank_bytes);
     t.block = tv_ceil_div(t.row_weights, blocks);
-    uint64_t row_bytes =
-        tv_max_u64(t.in_w * t.channels * bits_of(net, n->inputs[0]), t.in_w * t.block * bits_of(net, n->output)) / 8;
+    uint64_t row_bytes = tv_max_u64(t.in_w * t.channels * cmdq_net_bits(net, n->inputs[0]),
+                                    t.in_w * t.block * cmdq_net_bits(net, n->output)) /
+                         8;
     t.tile = tv_min_u64(tv_max_u64(1, cmdq_net_tile_bytes(net) / row_bytes), tv_ceil_div(t.in_h, net->l.te));
     return t;
 }
@@ -73,7 +69,7 @@ static void emit_tile(cmdq_network *net, const tv_graph_node *n, const transpose
     uint64_t kernel_row = at[0], column = at[1], row = at[2], rows = tv_min_u64(t->tile, t->in_h - row),
              columns = tv_min_u64(t->block, t->row_weights - column);
     unsigned slot = (unsigned)(at[3] % CMDQ_NET_SLOTS);
-    const cmdq_net_value *v = &net->values[net->values[n->output].storage];
+    const cmdq_net_value *v = cmdq_net_storage(net, n->output);
     cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], row * t->in_w * t->channels, rows * t->in_w * t->channels,
                                          s->in[slot]),
                        y = {s->out[slot], 0, v->qbits, v->scale};
@@ -97,8 +93,8 @@ static slots allocate(cmdq_network *net, const tv_graph_node *n, const transpose
     for (unsigned i = 0; i < CMDQ_NET_SLOTS && net->status == TV_OK; i++) {
         s.weights[i] = cmdq_net_buffer(net, t->block * w->row_bytes);
         s.params[i] = cmdq_net_buffer(net, t->block * 8);
-        s.in[i] = cmdq_net_buffer(net, t->tile * t->in_w * t->channels * bits_of(net, n->inputs[0]) / 8);
-        s.out[i] = cmdq_net_buffer(net, t->tile * t->in_w * t->block * bits_of(net, n->output) / 8);
+        s.in[i] = cmdq_net_buffer(net, t->tile * t->in_w * t->channels * cmdq_net_bits(net, n->inputs[0]) / 8);
+        s.out[i] = cmdq_net_buffer(net, t->tile * t->in_w * t->block * cmdq_net_bits(net, n->output) / 8);
     }
     return s;
 }

@@ -114,15 +114,12 @@ static bool evict(cmdq_network *net)
     return true;
 }
 
-void cmdq_net_drop_output(cmdq_network *net, uint32_t value)
-{
-    release_segments(net, &net->values[net->values[value].storage]);
-}
+void cmdq_net_drop_output(cmdq_network *net, uint32_t value) { release_segments(net, cmdq_net_storage(net, value)); }
 
 void cmdq_net_evict(cmdq_network *net, uint32_t value)
 {
     cmdq_net_store(net, value);
-    release_segments(net, &net->values[net->values[value].storage]);
+    release_segments(net, cmdq_net_storage(net, value));
 }
 
 void cmdq_net_release_block(cmdq_network *net, const cmdq_net_block *b)
@@ -192,14 +189,14 @@ static bool add_segments(cmdq_network *net, cmdq_net_value *v)
 
 void cmdq_net_make_resident(cmdq_network *net, uint32_t value)
 {
-    cmdq_net_value *v = &net->values[net->values[value].storage];
+    cmdq_net_value *v = cmdq_net_storage(net, value);
     if (!v->segment_count && !net->keep_values)
         add_segments(net, v);
 }
 
 bool cmdq_net_take_memory(cmdq_network *net, uint32_t output, uint32_t from)
 {
-    cmdq_net_value *out = &net->values[net->values[output].storage], *old = &net->values[net->values[from].storage];
+    cmdq_net_value *out = cmdq_net_storage(net, output), *old = cmdq_net_storage(net, from);
     if (!old->segment_count || out->segment_count || old->last_use > net->node || old->is_output ||
         old->qbits != out->qbits || old->elements != out->elements || net->keep_values)
         return false;
@@ -220,7 +217,7 @@ bool cmdq_net_take_memory(cmdq_network *net, uint32_t output, uint32_t from)
 
 void cmdq_net_fetch(cmdq_network *net, uint32_t value)
 {
-    cmdq_net_value *v = &net->values[net->values[value].storage];
+    cmdq_net_value *v = cmdq_net_storage(net, value);
     if (v->segment_count || !add_segments(net, v))
         return;
     for (uint32_t i = 0; i < v->segment_count; i++) {
@@ -243,7 +240,7 @@ static void add_chunk(cmdq_network *net, cmdq_net_value *v, uint64_t first, uint
 
 void cmdq_net_store(cmdq_network *net, uint32_t value)
 {
-    cmdq_net_value *v = &net->values[net->values[value].storage];
+    cmdq_net_value *v = cmdq_net_storage(net, value);
     for (uint32_t i = 0; i < v->segment_count && !v->in_dram; i++) {
         cmdq_net_range s = v->segments[i];
         cmdq_lower_store(&net->l, (cmdq_lower_operand){s.where, 0, v->qbits, v->scale},
@@ -257,7 +254,7 @@ void cmdq_net_store(cmdq_network *net, uint32_t value)
 
 static const cmdq_net_range *segment_of(const cmdq_network *net, uint32_t value, uint64_t first)
 {
-    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    const cmdq_net_value *v = cmdq_net_storage(net, value);
     for (uint32_t i = 0; i < v->segment_count; i++)
         if (first >= v->segments[i].first && first < v->segments[i].first + v->segments[i].count)
             return &v->segments[i];
@@ -292,7 +289,7 @@ uint64_t cmdq_net_windows(const cmdq_network *net, uint32_t value, uint64_t row_
 
 uint64_t cmdq_net_crossing_rows(const cmdq_network *net, uint32_t value, uint64_t span, uint64_t stride)
 {
-    if (net->values[net->values[value].storage].segment_count < 2)
+    if (cmdq_net_storage(net, value)->segment_count < 2)
         return 0;
     return span > 1 ? (tv_ceil_div(span - 1, stride) - 1) * stride + span : 1;
 }
@@ -305,7 +302,7 @@ bool cmdq_net_is_resident(const cmdq_network *net, uint32_t value, uint64_t firs
 
 static cmdq_lower_operand segment_operand(const cmdq_network *net, uint32_t value, uint64_t first)
 {
-    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    const cmdq_net_value *v = cmdq_net_storage(net, value);
     const cmdq_net_range *s = segment_of(net, value, first);
     return (cmdq_lower_operand){s->where, (first - s->first) * v->qbits / 8, v->qbits, v->scale};
 }
@@ -322,7 +319,7 @@ static void wait_for_chunks(cmdq_network *net, const cmdq_net_value *v, uint64_t
 cmdq_lower_operand cmdq_net_read_rows(cmdq_network *net, uint32_t value, uint64_t first, uint64_t rows, uint64_t count,
                                       uint64_t stride, uint32_t slot)
 {
-    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    const cmdq_net_value *v = cmdq_net_storage(net, value);
     cmdq_lower_operand to = {slot, 0, v->qbits, v->scale};
     wait_for_chunks(net, v, first, (rows - 1) * stride + count);
     cmdq_lower_load(&net->l, to, "activation", v->dram + first * v->qbits / 8, rows, count, stride * v->qbits / 8);
@@ -331,7 +328,7 @@ cmdq_lower_operand cmdq_net_read_rows(cmdq_network *net, uint32_t value, uint64_
 
 cmdq_lower_operand cmdq_net_read(cmdq_network *net, uint32_t value, uint64_t first, uint64_t count, uint32_t slot)
 {
-    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    const cmdq_net_value *v = cmdq_net_storage(net, value);
     if (cmdq_net_is_resident(net, value, first, count))
         return segment_operand(net, value, first);
     if (!v->segment_count)
@@ -348,7 +345,7 @@ cmdq_lower_operand cmdq_net_read(cmdq_network *net, uint32_t value, uint64_t fir
 cmdq_lower_operand cmdq_net_write(const cmdq_network *net, uint32_t value, uint64_t first, uint64_t count,
                                   uint32_t slot)
 {
-    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    const cmdq_net_value *v = cmdq_net_storage(net, value);
     (void)count;
     return v->segment_count ? segment_operand(net, value, first) : (cmdq_lower_operand){slot, 0, v->qbits, v->scale};
 }
@@ -361,7 +358,7 @@ static cmdq_lower_range range_of(cmdq_lower_operand operand, uint64_t rows, uint
 void cmdq_net_share_rows_of_output(cmdq_network *net, uint32_t value, cmdq_lower_operand operand, uint64_t rows,
                                    uint64_t count, uint64_t stride)
 {
-    if (net->values[net->values[value].storage].segment_count)
+    if (cmdq_net_storage(net, value)->segment_count)
         cmdq_lower_write_tile(&net->l, range_of(operand, rows, count, stride));
 }
 
@@ -384,7 +381,7 @@ void cmdq_net_share_input(cmdq_network *net, cmdq_lower_operand operand, uint64_
 void cmdq_net_written_rows(cmdq_network *net, uint32_t value, uint64_t first, uint64_t rows, uint64_t count,
                            uint64_t stride, cmdq_lower_operand from)
 {
-    cmdq_net_value *v = &net->values[net->values[value].storage];
+    cmdq_net_value *v = cmdq_net_storage(net, value);
     cmdq_lower_store(&net->l, from, v->dram + first * v->qbits / 8, rows, count, stride * v->qbits / 8);
     add_chunk(net, v, first, (rows - 1) * stride + count);
     v->in_dram = true;
@@ -392,7 +389,7 @@ void cmdq_net_written_rows(cmdq_network *net, uint32_t value, uint64_t first, ui
 
 void cmdq_net_written(cmdq_network *net, uint32_t value, uint64_t first, uint64_t count, cmdq_lower_operand from)
 {
-    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    const cmdq_net_value *v = cmdq_net_storage(net, value);
     if (!v->segment_count || v->is_output)
         cmdq_net_written_rows(net, value, first, 1, count, 0, from);
 }
@@ -401,13 +398,13 @@ void cmdq_net_written(cmdq_network *net, uint32_t value, uint64_t first, uint64_
 
 cmdq_net_slots cmdq_net_slots_for(cmdq_network *net, uint32_t value, uint64_t elements)
 {
-    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    const cmdq_net_value *v = cmdq_net_storage(net, value);
     return v->segment_count == 1 ? cmdq_net_no_slots() : cmdq_net_allocate_slots(net, elements * v->qbits / 8);
 }
 
 cmdq_net_slots cmdq_net_slots_of_runs(cmdq_network *net, uint32_t value, uint64_t elements)
 {
-    const cmdq_net_value *v = &net->values[net->values[value].storage];
+    const cmdq_net_value *v = cmdq_net_storage(net, value);
     return v->segment_count ? cmdq_net_no_slots() : cmdq_net_allocate_slots(net, elements * v->qbits / 8);
 }
 

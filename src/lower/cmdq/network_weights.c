@@ -95,7 +95,7 @@ static bool are_values_small(const cmdq_network *net, const tv_graph_node *n)
     uint64_t bytes = 0, all = net->l.bank_bytes * net->l.context;
     const uint32_t values[3] = {n->inputs[0], n->inputs[3], n->output};
     for (unsigned i = 0; i < 3; i++) {
-        const cmdq_net_value *v = values[i] == TV_NO_VALUE ? NULL : &net->values[net->values[values[i]].storage];
+        const cmdq_net_value *v = values[i] == TV_NO_VALUE ? NULL : cmdq_net_storage(net, values[i]);
         bytes += v ? v->elements * v->qbits / 8 : 0;
     }
     return bytes <= all / 2 && !net->keep_values;
