@@ -5,7 +5,7 @@
  * that each fit an SPM bank, from the node that computes it to its last reader, if there is space; otherwise it is in
  * DRAM and passes through slots, tile by tile. Positions in values are numbers of elements, so a Reshape is another
  * name of the same storage. network_formats.c chooses formats, network_values.c stores values, network_weights.c loads
- * weights, network_products.c lowers products and network_elements.c the other operators; network_backend.c builds and
+ * weights, network_nodes.c has the table of operators, whose entries the other files emit; network_backend.c builds and
  * runs the queue. */
 #ifndef TV_LOWER_CMDQ_NETWORK_H
 #define TV_LOWER_CMDQ_NETWORK_H
@@ -258,9 +258,6 @@ void cmdq_net_emit_matmul(cmdq_network *net, const tv_graph_node *n);
 /* Sets net->in_attention. */
 void cmdq_net_find_attention(cmdq_network *net);
 
-/* Executes a product together with the nodes before it that are marked for it. False: there are none. */
-bool cmdq_net_emit_attention(cmdq_network *net, const tv_graph_node *n);
-
 /* ---- network_explain.c ---- */
 
 /* Allocates net->texts. TV_ERR_MEMORY. */
@@ -328,9 +325,11 @@ void cmdq_net_emit_resize(cmdq_network *net, const tv_graph_node *n);
 
 /* ---- network_moves.c ---- */
 
-/* What the machine lacks for an operator that moves elements, or for a product of two values; or NULL. */
-const char *cmdq_net_move_lacks(const cmdq_network *net, const tv_graph_node *n);
-void cmdq_net_emit_move(cmdq_network *net, const tv_graph_node *n);
+/* What the machine lacks for a node, or NULL; and its entries. */
+const char *cmdq_net_transpose_lacks(const cmdq_network *net, const tv_graph_node *n);
+void cmdq_net_emit_transpose(cmdq_network *net, const tv_graph_node *n);
+const char *cmdq_net_selection_lacks(const cmdq_network *net, const tv_graph_node *n);
+void cmdq_net_emit_selection(cmdq_network *net, const tv_graph_node *n); /* Gather, Slice */
 
 /* True for a Gather of a constant by an input of the network: the host stores the rows, as it does for tokens of
  * language models. */
@@ -338,9 +337,19 @@ bool cmdq_net_is_host_gather(const cmdq_network *net, const tv_graph_node *n);
 
 /* ---- network_elements.c ---- */
 
+const char *cmdq_net_binary_lacks(const cmdq_network *net, const tv_graph_node *n);
+const char *cmdq_net_concat_lacks(const cmdq_network *net, const tv_graph_node *n);
+void cmdq_net_emit_unary(cmdq_network *net, const tv_graph_node *n);
+void cmdq_net_emit_binary(cmdq_network *net, const tv_graph_node *n);
+void cmdq_net_emit_rows(cmdq_network *net, const tv_graph_node *n); /* along the last axis */
+void cmdq_net_emit_concat(cmdq_network *net, const tv_graph_node *n);
+void cmdq_net_emit_reorder(cmdq_network *net, const tv_graph_node *n); /* Reshape */
+
+/* ---- network_nodes.c ---- */
+
 /* What the machine lacks for a node, or NULL. */
 const char *cmdq_net_lacks(const cmdq_network *net, const tv_graph_node *n);
-void cmdq_net_emit_node(cmdq_network *net, const tv_graph_node *n); /* other than products */
+void cmdq_net_emit_node(cmdq_network *net, const tv_graph_node *n);
 
 /* ---- network_emit.c ---- */
 

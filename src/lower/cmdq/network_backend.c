@@ -117,12 +117,13 @@ static bool can_evict(const cmdq_network *net, uint32_t value)
            tv_graph_value_at(net->graph, value)->source != TV_VALUE_CONSTANT;
 }
 
-/* Emits a node. Where its slots find no space, its inputs go to DRAM, one after the other, and then its output. */
+/* Emits a node. Where its slots find no space, its inputs go to DRAM, one after the other, and then its output.
+ * Products with constants do that themselves. */
 static void emit_with_room(cmdq_network *net, const tv_graph_node *n)
 {
-    bool keep_values = net->keep_values;
+    bool keep_values = net->keep_values, makes_room = n->op == TV_OP_CONV || n->op == TV_OP_LINEAR;
     cmdq_net_emit_node(net, n);
-    for (unsigned k = 0; k <= TV_GRAPH_INPUTS_MAX && net->status == TV_ERR_INPUT; k++) {
+    for (unsigned k = 0; k <= TV_GRAPH_INPUTS_MAX && net->status == TV_ERR_INPUT && !makes_room; k++) {
         bool last = k == TV_GRAPH_INPUTS_MAX;
         if (net->layers[net->node].tiles || (!last && !can_evict(net, n->inputs[k])))
             continue;
@@ -144,9 +145,7 @@ static void emit_nodes(cmdq_network *net)
         net->node = i;
         net->layers[i] = (tv_layer){.node = i, .wide = net->wide[i]};
         set_label(net, n);
-        if (n->op == TV_OP_CONV || n->op == TV_OP_LINEAR)
-            cmdq_net_emit_product(net, n);
-        else if (!net->in_attention[i])
+        if (!net->in_attention[i])
             emit_with_room(net, n);
         else
             cmdq_net_explain_with(net, net->in_attention[i] - 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators of networks element by element, along the last axis, and Concat; the table of what the others are. */
+/* Operators of networks element by element, along the last axis, and Concat. */
 #include <math.h>
 
 #include "lower/cmdq/network.h"
@@ -28,13 +28,6 @@ static const char *const unary_names[TV_OPS] = {[TV_OP_RELU] = "relu",
 
 static const char *const binary_names[TV_OPS] = {
     [TV_OP_DIV] = "div", [TV_OP_MIN] = "min", [TV_OP_MAX] = "max", [TV_OP_POW] = "pow"};
-
-static bool is_unary(tv_graph_op op) { return unary_names[op] || op == TV_OP_SWISH || op == TV_OP_GELU; }
-
-static bool is_binary(tv_graph_op op)
-{
-    return binary_names[op] || op == TV_OP_ADD || op == TV_OP_SUB || op == TV_OP_MUL;
-}
 
 static void begin_unary(cmdq_network *net, const tv_graph_node *n, cmdq_lower_operand in, cmdq_lower_operand out,
                         uint64_t count)
@@ -72,7 +65,7 @@ static uint64_t tile_elements(const cmdq_network *net, const tv_graph_node *n, u
     return tv_min_u64(limit, share);
 }
 
-static void emit_unary(cmdq_network *net, const tv_graph_node *n)
+void cmdq_net_emit_unary(cmdq_network *net, const tv_graph_node *n)
 {
     uint64_t all = net->values[n->output].elements, tile = tile_elements(net, n, 1);
     cmdq_net_make_resident(net, n->output);
@@ -206,7 +199,17 @@ static uint64_t whole_rows(pair *p, uint64_t at, uint64_t rows, uint64_t count)
     return p->length;
 }
 
-static void emit_binary(cmdq_network *net, const tv_graph_node *n)
+const char *cmdq_net_binary_lacks(const cmdq_network *net, const tv_graph_node *n)
+{
+    uint64_t length;
+    pair p = pair_of(net, n);
+    if (repeat_of(net, n->output, p.other, &length) == REPEAT_OTHER ||
+        tv_graph_elements(net->graph, p.whole) != net->values[n->output].elements)
+        return "such repetition of an operand";
+    return p.swapped && (n->op == TV_OP_DIV || n->op == TV_OP_POW) ? "repeated first operand" : NULL;
+}
+
+void cmdq_net_emit_binary(cmdq_network *net, const tv_graph_node *n)
 {
     pair p = pair_of(net, n);
     bool same = p.repeat == REPEAT_NONE || p.repeat == REPEAT_BLOCK, by_row = p.repeat == REPEAT_COLUMN;
@@ -257,8 +260,6 @@ static void emit_binary(cmdq_network *net, const tv_graph_node *n)
 static const char *const reduce_names[TV_OPS] = {
     [TV_OP_REDUCE_SUM] = "sum", [TV_OP_REDUCE_MEAN] = "mean", [TV_OP_REDUCE_MAX] = "max", [TV_OP_REDUCE_MIN] = "min"};
 
-static bool is_by_rows(tv_graph_op op) { return reduce_names[op] || op == TV_OP_SOFTMAX || op == TV_OP_NORM; }
-
 static void begin_rows(cmdq_network *net, const tv_graph_node *n, cmdq_lower_operand in, cmdq_lower_operand out,
                        uint64_t rows, uint64_t length)
 {
@@ -273,7 +274,7 @@ static void begin_rows(cmdq_network *net, const tv_graph_node *n, cmdq_lower_ope
         tv_queue_builder_real(net->l.builder, CMDQ_F_eps, (double)n->attrs.epsilon);
 }
 
-static void emit_rows(cmdq_network *net, const tv_graph_node *n)
+void cmdq_net_emit_rows(cmdq_network *net, const tv_graph_node *n)
 {
     uint64_t groups = n->op == TV_OP_NORM ? n->attrs.groups : 1,
              length = tv_graph_columns(net->graph, n->inputs[0]) / groups,
@@ -364,8 +365,16 @@ static void emit_columns(cmdq_network *net, const tv_graph_node *n, uint32_t val
     cmdq_net_release_slots(net, &copies);
 }
 
+const char *cmdq_net_concat_lacks(const cmdq_network *net, const tv_graph_node *n)
+{
+    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX && net->values[n->output].channels_last; k++)
+        if (n->inputs[k] != TV_NO_VALUE && is_constant(net, n->inputs[k]))
+            return "constant image among the inputs";
+    return NULL;
+}
+
 /* Stores the inputs side by side in DRAM. */
-static void emit_concat(cmdq_network *net, const tv_graph_node *n)
+void cmdq_net_emit_concat(cmdq_network *net, const tv_graph_node *n)
 {
     bool last = net->values[n->output].channels_last;
     uint32_t axis = cmdq_net_dims(net, n->output)->rank - 1 - n->attrs.axis_from_end;
@@ -380,10 +389,12 @@ static void emit_concat(cmdq_network *net, const tv_graph_node *n)
 }
 
 /* A Reshape between the orders of images and of rows: transposes [pixels][channels]. */
-static void emit_reorder(cmdq_network *net, const tv_graph_node *n)
+void cmdq_net_emit_reorder(cmdq_network *net, const tv_graph_node *n)
 {
     bool from_last = net->values[n->inputs[0]].channels_last;
     const tv_graph_shape *s = cmdq_net_dims(net, from_last ? n->inputs[0] : n->output);
+    if (net->values[n->output].storage != n->output)
+        return;
     uint64_t channels = (uint64_t)s->dims[1], all = net->values[n->output].elements, pixels = all / channels;
     cmdq_net_make_resident(net, n->output);
     cmdq_net_slots in = cmdq_net_slots_for(net, n->inputs[0], all), out = cmdq_net_slots_for(net, n->output, all);
@@ -398,97 +409,4 @@ static void emit_reorder(cmdq_network *net, const tv_graph_node *n)
     }
     cmdq_net_release_slots(net, &in);
     cmdq_net_release_slots(net, &out);
-}
-
-/* ---- Dispatch ---- */
-
-static bool is_pool(tv_graph_op op) { return op == TV_OP_MAX_POOL || op == TV_OP_AVERAGE_POOL; }
-
-static const char *image_lacks(const cmdq_network *net, const tv_graph_node *n)
-{
-    const tv_graph_shape *s = cmdq_net_dims(net, n->inputs[0]);
-    if (s->rank != 4 || s->dims[0] != 1)
-        return "images of other than two axes, or of more than one in a batch";
-    return NULL;
-}
-
-static bool is_empty(const cmdq_network *net, const tv_graph_node *n)
-{
-    bool empty = tv_graph_elements(net->graph, n->output) == 0;
-    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
-        empty = empty || (n->inputs[k] != TV_NO_VALUE && tv_graph_elements(net->graph, n->inputs[k]) == 0);
-    return empty;
-}
-
-/* Inputs of other types than binary32 that are no indices. */
-static bool reads_other_type(const cmdq_network *net, const tv_graph_node *n)
-{
-    bool other = false;
-    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
-        if (n->inputs[k] != TV_NO_VALUE && (n->op != TV_OP_GATHER || k == 0))
-            other = other || tv_graph_value_at(net->graph, n->inputs[k])->element != TV_ELEMENT_F32;
-    return other;
-}
-
-const char *cmdq_net_lacks(const cmdq_network *net, const tv_graph_node *n)
-{
-    uint64_t length;
-    if (tv_graph_value_at(net->graph, n->output)->element != TV_ELEMENT_F32 || reads_other_type(net, n))
-        return "values of this element type";
-    if (is_empty(net, n))
-        return "values without elements";
-    if (n->op == TV_OP_CONV || n->op == TV_OP_CONV_TRANSPOSE)
-        for (unsigned k = 1; k <= 2; k++)
-            if (n->inputs[k] != TV_NO_VALUE && !is_constant(net, n->inputs[k]))
-                return "convolutions with computed weights";
-    if (n->op == TV_OP_CONV || is_pool(n->op))
-        return image_lacks(net, n);
-    if (n->op == TV_OP_CONV_TRANSPOSE)
-        return cmdq_net_transposed_lacks(net, n);
-    if (n->op == TV_OP_RESIZE)
-        return cmdq_net_resize_lacks(net, n);
-    if (n->op == TV_OP_LINEAR)
-        return n->inputs[3] != TV_NO_VALUE && n->attrs.activation ? "residual after an activation" : NULL;
-    if (is_unary(n->op) || is_by_rows(n->op))
-        return NULL;
-    if (is_binary(n->op)) {
-        pair p = pair_of(net, n);
-        if (repeat_of(net, n->output, p.other, &length) == REPEAT_OTHER ||
-            tv_graph_elements(net->graph, p.whole) != net->values[n->output].elements)
-            return "such repetition of an operand";
-        return p.swapped && (n->op == TV_OP_DIV || n->op == TV_OP_POW) ? "repeated first operand" : NULL;
-    }
-    if (n->op == TV_OP_CONCAT) {
-        for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX && net->values[n->output].channels_last; k++)
-            if (n->inputs[k] != TV_NO_VALUE && is_constant(net, n->inputs[k]))
-                return "constant image among the inputs";
-        return NULL;
-    }
-    if (n->op == TV_OP_RESHAPE)
-        return NULL;
-    return cmdq_net_move_lacks(net, n);
-}
-
-void cmdq_net_emit_node(cmdq_network *net, const tv_graph_node *n)
-{
-    if (is_pool(n->op))
-        cmdq_net_emit_pool(net, n);
-    else if (n->op == TV_OP_CONV_TRANSPOSE)
-        cmdq_net_emit_transposed(net, n);
-    else if (n->op == TV_OP_RESIZE)
-        cmdq_net_emit_resize(net, n);
-    else if (is_unary(n->op))
-        emit_unary(net, n);
-    else if (is_binary(n->op))
-        emit_binary(net, n);
-    else if (is_by_rows(n->op))
-        emit_rows(net, n);
-    else if (n->op == TV_OP_CONCAT)
-        emit_concat(net, n);
-    else if (n->op == TV_OP_RESHAPE && net->values[n->output].storage == n->output)
-        emit_reorder(net, n);
-    else if (n->op != TV_OP_RESHAPE)
-        cmdq_net_emit_move(net, n);
-    if (net->layers[net->node].tiles)
-        cmdq_net_explain_values(net, n);
 }

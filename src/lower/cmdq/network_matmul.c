@@ -193,7 +193,7 @@ static rows_operand read_second(cmdq_network *net, const product *p, uint64_t ba
                       : read_rows(net, b->value, at, b->rows, b->columns, b->row, slots);
 }
 
-void cmdq_net_emit_matmul(cmdq_network *net, const tv_graph_node *n)
+static void emit_matmul(cmdq_network *net, const tv_graph_node *n)
 {
     product p = describe_product(net, n->inputs[0], n->inputs[1], n->output);
     locate_output(net, n->output);
@@ -378,7 +378,7 @@ static rows_operand emit_scores(cmdq_network *net, const attention *a, const pro
     return y;
 }
 
-bool cmdq_net_emit_attention(cmdq_network *net, const tv_graph_node *n)
+static bool emit_attention(cmdq_network *net, const tv_graph_node *n)
 {
     attention a;
     if (!find_attention(net, n, &a))
@@ -422,4 +422,10 @@ bool cmdq_net_emit_attention(cmdq_network *net, const tv_graph_node *n)
     for (unsigned i = 0; i < TV_COUNTOF(all); i++)
         cmdq_net_release_slots(net, all[i]);
     return true;
+}
+
+void cmdq_net_emit_matmul(cmdq_network *net, const tv_graph_node *n)
+{
+    if (!emit_attention(net, n))
+        emit_matmul(net, n);
 }

@@ -126,11 +126,31 @@ static void emit_block(cmdq_network *net, const tv_graph_node *n, const permutat
     cmdq_net_written(net, n->output, to, outer * inner, y);
 }
 
-static void emit_transpose(cmdq_network *net, const tv_graph_node *n)
+/* True where nothing moves: the elements are read where they are, or the product before stored them so. */
+static bool moves_nothing(cmdq_network *net, const tv_graph_node *n)
+{
+    if (net->values[n->output].storage == n->output && net->values[n->inputs[0]].storage != n->output)
+        return false;
+    cmdq_net_explain(net, "moves nothing: %s",
+                     net->values[n->inputs[0]].is_view && !net->values[n->output].is_view
+                         ? "the product stores its results in this order"
+                         : "its readers read the elements where they are");
+    return true;
+}
+
+const char *cmdq_net_transpose_lacks(const cmdq_network *net, const tv_graph_node *n)
+{
+    permutation p;
+    bool free = net->values[n->output].storage != n->output || net->values[n->inputs[0]].root == n->output;
+    bool rows = !net->values[n->inputs[0]].channels_last && describe_permutation(net, n, &p);
+    return free || rows ? NULL : "such permutation of the axes";
+}
+
+void cmdq_net_emit_transpose(cmdq_network *net, const tv_graph_node *n)
 {
     permutation p;
     uint64_t index[TV_GRAPH_RANK_MAX] = {0}, all = net->values[n->output].elements, from = 0;
-    if (!describe_permutation(net, n, &p))
+    if (moves_nothing(net, n) || !describe_permutation(net, n, &p))
         return;
     uint64_t block = p.dims[p.rank - 1] * p.dims[p.rank - 2],
              bytes = block * cmdq_net_storage(net, n->output)->qbits / 8;
@@ -153,7 +173,7 @@ static void emit_transpose(cmdq_network *net, const tv_graph_node *n)
     cmdq_net_release_slots(net, &slots[1]);
 }
 
-/* ---- Dispatch ---- */
+/* ---- Gather and Slice ---- */
 
 bool cmdq_net_is_host_gather(const cmdq_network *net, const tv_graph_node *n)
 {
@@ -164,45 +184,17 @@ bool cmdq_net_is_host_gather(const cmdq_network *net, const tv_graph_node *n)
     return table->source == TV_VALUE_CONSTANT && indices->source == TV_VALUE_INPUT;
 }
 
-const char *cmdq_net_move_lacks(const cmdq_network *net, const tv_graph_node *n)
+const char *cmdq_net_selection_lacks(const cmdq_network *net, const tv_graph_node *n)
 {
-    permutation p;
     selection s;
-    bool last = net->values[n->inputs[0]].channels_last;
-    if (n->op == TV_OP_TRANSPOSE && net->values[n->output].storage != n->output)
+    if (net->values[n->output].is_view || cmdq_net_is_host_gather(net, n) || select_rows(net, n, &s))
         return NULL;
-    if (net->values[n->output].is_view || net->values[n->inputs[0]].root == n->output)
-        return n->op == TV_OP_MATMUL ? cmdq_net_matmul_lacks(net, n) : NULL;
-    switch (n->op) {
-    case TV_OP_GATHER:
-        return cmdq_net_is_host_gather(net, n) || select_rows(net, n, &s) ? NULL : "such selection of elements";
-    case TV_OP_SLICE:
-        return select_rows(net, n, &s) ? NULL : "slice of several axes, or with steps";
-    case TV_OP_TRANSPOSE:
-        return !last && describe_permutation(net, n, &p) ? NULL : "such permutation of the axes";
-    case TV_OP_MATMUL:
-        return cmdq_net_matmul_lacks(net, n);
-    default:
-        return "such operator";
-    }
+    return n->op == TV_OP_GATHER ? "such selection of elements" : "slice of several axes, or with steps";
 }
 
-void cmdq_net_emit_move(cmdq_network *net, const tv_graph_node *n)
+/* The host stores the rows that the indices of an input select, like an input. */
+void cmdq_net_emit_selection(cmdq_network *net, const tv_graph_node *n)
 {
-    bool is_matmul = n->op == TV_OP_MATMUL;
-    if (is_matmul && !cmdq_net_emit_attention(net, n))
-        cmdq_net_emit_matmul(net, n);
-    if (is_matmul)
-        return;
-    if (net->values[n->output].storage != n->output || net->values[n->inputs[0]].storage == n->output) {
-        cmdq_net_explain(net, "moves nothing: %s",
-                         net->values[n->inputs[0]].is_view && !net->values[n->output].is_view
-                             ? "the product stores its results in this order"
-                             : "its readers read the elements where they are");
-        return;
-    }
-    if (n->op == TV_OP_TRANSPOSE)
-        emit_transpose(net, n);
-    else if (!cmdq_net_is_host_gather(net, n)) /* the host stores the rows that the indices select, like an input */
+    if (!cmdq_net_is_host_gather(net, n) && !moves_nothing(net, n))
         emit_selection(net, n);
 }
