@@ -28,6 +28,7 @@
 #define TRIVET_TRIVET_H
 
 #include "trivet/codec.h"
+#include "trivet/commit.h"
 #include "trivet/config.h"
 #include "trivet/debug.h"
 #include "trivet/diag.h"

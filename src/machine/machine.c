@@ -5,19 +5,8 @@
 
 #include "base/vec.h"
 #include "kernels/cpu.h"
-#include "machine/target.h"
+#include "machine/recorder.h"
 #include "program/requirements.h"
-
-struct tv_machine {
-    const tv_target *target;
-    tv_config *config;
-    void *state;
-    tv_trace_sink sink;
-    bool trace_accesses;
-    const tv_program *program; /* borrowed */
-    uint64_t instruction_base; /* instructions of programs before the loaded one */
-    tv_buf text;               /* of the last state value */
-};
 
 static const tv_target *target_of(const tv_config *config) { return tv_config_schema(config)->machine; }
 
@@ -34,6 +23,7 @@ tv_status tv_machine_new(const tv_config *config, tv_mode mode, const tv_diag_si
     if (!machine)
         return tv_fail_memory(sink);
     machine->target = target_of(config);
+    machine->mode = mode;
     tv_status status = tv_config_copy(config, sink, &machine->config);
     if (status == TV_OK)
         status = machine->target->create(machine->config, mode, sink, &machine->state);
@@ -52,6 +42,7 @@ void tv_machine_free(tv_machine *machine)
         return;
     machine->target->destroy(machine->state);
     tv_config_free(machine->config);
+    tv_recorder_free(machine->recorder);
     tv_buf_fini(&machine->text);
     free(machine);
 }
@@ -80,57 +71,17 @@ tv_status tv_machine_load(tv_machine *machine, const tv_program *program, const 
             .kind = TV_EVENT_LOAD, .index = (int64_t)machine->instruction_base, .waits_for = -1, .program = program};
         machine->sink.event(machine->sink.user, &event);
     }
+    tv_recorder_load(machine);
     return TV_OK;
 }
 
 uint64_t tv_machine_accesses(tv_machine *machine, const tv_access_sink *sink)
 {
-    uint64_t next = machine->target->next(machine->state);
-    bool more = machine->program && next < tv_program_instruction_count(machine->program) &&
-                !machine->target->fault(machine->state);
-    return more ? machine->target->accesses(machine->state, sink) : next;
-}
-
-typedef TV_VEC(tv_event) access_events;
-
-/* Collects an access as an event; its index is set when the instruction has been executed. */
-static void append_access(void *user, const tv_access *access)
-{
-    access_events *events = user;
-    (void)TV_VEC_PUSH(events, (tv_event){.kind = TV_EVENT_ACCESS,
-                                         .waits_for = -1,
-                                         .space = access->space,
-                                         .addr = access->addr,
-                                         .bytes = access->bytes,
-                                         .write = access->write});
-}
-
-/* Runs one instruction at a time, which changes neither bits nor cycles, and emits its ACCESS events after it. */
-static tv_status run_tracing_accesses(tv_machine *machine, const tv_run_limits *limits, tv_stop_reason *why)
-{
-    access_events events = {0};
-    tv_status status;
-    do {
-        uint64_t next = tv_machine_next_index(machine);
-        events.count = 0;
-        uint64_t index = tv_machine_accesses(machine, &(tv_access_sink){append_access, &events});
-        if (events.failed) {
-            *why = TV_STOP_UNTIL;
-            status = TV_ERR_MEMORY;
-            break;
-        }
-        uint64_t until = next + 1 < limits->until ? next + 1 : limits->until;
-        status = machine->target->run(machine->state,
-                                      &(tv_run_limits){sizeof(tv_run_limits), until, limits->max_cycles}, why);
-        for (size_t i = 0; i < events.count && tv_machine_next_index(machine) > next; i++) {
-            events.data[i].index = (int64_t)(machine->instruction_base + index);
-            machine->sink.event(machine->sink.user, &events.data[i]);
-        }
-        if (until == limits->until)
-            break;
-    } while (status == TV_OK && *why == TV_STOP_UNTIL);
-    TV_VEC_FINI(&events);
-    return status;
+    if (!machine->target->has_next(machine->state) || machine->target->fault(machine->state))
+        return machine->target->next(machine->state);
+    tv_commit next = {0};
+    machine->target->describe(machine->state, NULL, &next, sink);
+    return next.index;
 }
 
 tv_status tv_machine_run(tv_machine *machine, const tv_run_limits *limits, tv_stop_reason *why)
@@ -139,8 +90,8 @@ tv_status tv_machine_run(tv_machine *machine, const tv_run_limits *limits, tv_st
     tv_stop_reason ignored;
     if (limits && !tv_read_sized(&known, sizeof known, TV_SIZE_UP_TO(tv_run_limits, max_cycles), limits))
         return TV_ERR_INPUT;
-    if (machine->sink.event && machine->trace_accesses)
-        return run_tracing_accesses(machine, &known, why ? why : &ignored);
+    if (tv_machine_is_observed(machine))
+        return tv_machine_run_observed(machine, &known, why ? why : &ignored);
     return machine->target->run(machine->state, &known, why ? why : &ignored);
 }
 
@@ -202,14 +153,26 @@ static tv_status find_range(const tv_machine *machine, const char *name, uint64_
     return tv_fail_space(machine, name, sink);
 }
 
+static void record_host_access(tv_machine *machine, unsigned index, uint64_t addr, const void *data, size_t bytes,
+                               bool write)
+{
+    tv_space space;
+    machine->target->space_at(machine->state, index, &space);
+    tv_recorder_host_access(machine, &space, addr, data, bytes, write);
+}
+
 tv_status tv_machine_read(tv_machine *machine, const char *space, uint64_t addr, void *data, size_t bytes,
                           const tv_diag_sink *sink)
 {
     unsigned index = 0;
     uint64_t byte = 0;
     TV_TRY(find_range(machine, space, addr, bytes, sink, &index, &byte));
-    if (bytes > 0) /* `data` may be NULL otherwise */
-        machine->target->read_space(machine->state, index, byte, data, bytes);
+    if (bytes == 0)
+        return TV_OK; /* `data` may be NULL */
+    machine->target->read_space(machine->state, index, byte, data, bytes);
+    if (tv_recorder_is_active(machine->recorder) && machine->target->window &&
+        strcmp(space, machine->target->window) == 0)
+        record_host_access(machine, index, addr, data, bytes, false);
     return TV_OK;
 }
 
@@ -219,8 +182,11 @@ tv_status tv_machine_write(tv_machine *machine, const char *space, uint64_t addr
     unsigned index = 0;
     uint64_t byte = 0;
     TV_TRY(find_range(machine, space, addr, bytes, sink, &index, &byte));
-    if (bytes > 0)
-        machine->target->write_space(machine->state, index, byte, data, bytes);
+    if (bytes == 0)
+        return TV_OK;
+    machine->target->write_space(machine->state, index, byte, data, bytes);
+    if (tv_recorder_is_active(machine->recorder))
+        record_host_access(machine, index, addr, data, bytes, true);
     return TV_OK;
 }
 
@@ -234,10 +200,28 @@ tv_status tv_machine_stats(const tv_machine *machine, tv_stats *out)
 
 tv_trace_sink tv_machine_trace_sink(const tv_machine *machine) { return machine->sink; }
 
+/* Receives all events of the target. */
+static void send_event(void *user, const tv_event *event)
+{
+    tv_machine *machine = user;
+    if (machine->sink.event && !machine->mute_trace)
+        machine->sink.event(machine->sink.user, event);
+    if (machine->recorder && !machine->mute_recorder)
+        tv_recorder_event(machine->recorder, event);
+}
+
+void tv_machine_attach_events(tv_machine *machine, bool attach)
+{
+    machine->target->trace(machine->state, attach ? &(tv_trace_sink){send_event, machine} : NULL);
+}
+
 void tv_machine_trace(tv_machine *machine, const tv_trace_sink *sink)
 {
+    machine->mute_recorder = true;
+    tv_machine_attach_events(machine, false);
+    machine->mute_recorder = false;
     machine->sink = sink ? *sink : (tv_trace_sink){0};
-    machine->target->trace(machine->state, machine->sink.event ? &machine->sink : NULL);
+    tv_machine_attach_events(machine, machine->sink.event || tv_recorder_needs_events(machine->recorder));
 }
 
 void tv_machine_trace_accesses(tv_machine *machine, int on) { machine->trace_accesses = on != 0; }
@@ -281,7 +265,7 @@ int tv_machine_state_at(tv_machine *machine, unsigned i, tv_state_value *out)
 
 tv_status tv_machine_snapshot(tv_machine *machine, const tv_snapshot *near, uint64_t limit, tv_snapshot **out)
 {
-    if (machine->sink.event || machine->target->fault(machine->state))
+    if (machine->sink.event || tv_recorder_is_active(machine->recorder) || machine->target->fault(machine->state))
         return TV_ERR_INPUT;
     TV_TRY(tv_snapshot_take(machine->state, machine->target->visit_state, near, limit, out));
     (*out)->program = machine->program;
@@ -291,7 +275,7 @@ tv_status tv_machine_snapshot(tv_machine *machine, const tv_snapshot *near, uint
 
 tv_status tv_machine_restore(tv_machine *machine, const tv_snapshot *snapshot)
 {
-    if (machine->sink.event)
+    if (machine->sink.event || tv_recorder_is_active(machine->recorder))
         return TV_ERR_INPUT;
     TV_TRY(tv_snapshot_restore(machine->state, machine->target->visit_state, snapshot));
     machine->program = snapshot->program;

@@ -10,6 +10,7 @@
 #include "isa/isa.h"
 #include "machine/snapshot.h"
 #include "program/program.h"
+#include "trivet/commit.h"
 #include "trivet/machine.h"
 
 typedef struct tv_target {
@@ -35,7 +36,20 @@ typedef struct tv_target {
     void (*threads)(void *state, unsigned threads); /* NULL: the machine uses one thread */
     void (*trace)(void *state, const tv_trace_sink *sink);
     uint64_t (*clock)(const void *state);
-    uint64_t (*accesses)(void *state, const tv_access_sink *sink);
+    bool (*has_next)(const void *state); /* whether an instruction would execute next, or fault */
+    /* Describes the instruction that executes next, or `*word` if that is not NULL: sets index, origin and, of a
+     * word-encoded machine, word, insn and asynchronous; emits each range that it reads or writes to `sink`, which may
+     * be NULL, and none when it will fault. */
+    void (*describe)(void *state, const uint64_t *word, tv_commit *commit, const tv_access_sink *sink);
+    /* Sets issue, start and end, as far as known, of the instruction that executed last, which *commit describes. NULL:
+     * none is known before the program ends. */
+    void (*cycles)(const void *state, tv_commit *commit);
+    /* Executes `word` as tv_machine_execute does; TV_FAULT: it faulted. NULL: the target is not word encoded. */
+    tv_status (*execute)(void *state, uint64_t word);
+    void (*clear_fault)(void *state); /* NULL: as execute */
+    const char *window;               /* the space whose reads and writes are those of a driver, or NULL */
+    /* Emits each range that loading `program` wrote, with its bytes or NULL for zeros. */
+    void (*loaded)(const void *state, void (*emit)(void *user, const tv_effect *effect), void *user);
     uint64_t (*order)(const void *state, uint64_t n); /* NULL: the machine executes in program order */
     /* Sets the group, name and doc of *out; the value is printed to `text`, which is empty. */
     bool (*state_at)(void *state, unsigned i, tv_buf *text, tv_state_value *out);

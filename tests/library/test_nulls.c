@@ -291,6 +291,10 @@ static void machines(void **state)
     assert_int_equal(tv_machine_next_index(machine), 2);
     NULL_CASE(tv_machine_trace, sink);
     tv_machine_trace(machine, NULL);
+    NULL_CASE(tv_machine_commits, sink);
+    assert_int_equal(tv_machine_commits(machine, TV_COMMIT_ALL, NULL), TV_OK);
+    NULL_CASE(tv_machine_execute, out);
+    assert_int_equal(tv_machine_execute(machine, 0x3000000000000000, TV_COMMIT_ALL, NULL), TV_OK);
     tv_machine_trace_marker(machine, "nothing listens");
     tv_machine_trace_token(machine, "decode", 0, 1, 0);
     NULL_CASE(tv_machine_read, data);

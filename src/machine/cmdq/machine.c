@@ -173,11 +173,22 @@ static cmdq_outcome execute_next(machine *m)
     return CMDQ_EXECUTED;
 }
 
-static uint64_t report_accesses(void *state, const tv_access_sink *sink)
+static bool has_next(const void *state)
+{
+    const machine *m = state;
+    return m->program && m->next < m->plan.count;
+}
+
+static void describe(void *state, const uint64_t *word, tv_commit *commit, const tv_access_sink *sink)
 {
     const machine *m = state;
     uint32_t entry = cmdq_plan_entry(&m->plan, m->next);
     cmdq_op op;
+    (void)word;
+    commit->index = entry;
+    commit->insn = cmdq_opcode_name(&cmdq_queue_of(m->program)->entries.data[entry]);
+    if (!sink)
+        return;
     cmdq_resolve_planned(cmdq_queue_of(m->program), &m->params, entry, &op);
     for (unsigned i = 0; i < op.tile_count; i++) {
         const cmdq_tile *t = &op.tiles[i];
@@ -187,7 +198,17 @@ static uint64_t report_accesses(void *state, const tv_access_sink *sink)
         for (uint64_t row = 0; row < t->rows; row++, access.addr += t->stride)
             sink->emit(sink->user, &access);
     }
-    return entry;
+}
+
+static void loaded(const void *state, void (*emit)(void *user, const tv_effect *effect), void *user)
+{
+    const machine *m = state;
+    const cmdq_queue *q = cmdq_queue_of(m->program);
+    for (size_t i = 0; i < q->inits.count; i++) {
+        const cmdq_init *init = &q->inits.data[i];
+        uint64_t addr = init->addr + (init->spm ? init->bank * m->params.bank_bytes : 0);
+        emit(user, &(tv_effect){init->spm ? "spm" : "dram", addr, 1, init->size, .write = 1, .after = init->bytes});
+    }
 }
 
 /* *limit: number of entries, in the order of the plan, before the first one that would start at max_cycles or later. */
@@ -255,8 +276,8 @@ static int space_at(const void *state, unsigned i, tv_space *out)
 {
     const machine *m = state;
     const tv_space spaces[SPACES] = {
-        {"spm", 1, m->memories.spm.size, "scratchpad memory, by bank and byte", m->params.bank_bytes, TV_S8, NULL},
-        {"dram", 1, m->memories.dram.size, "DRAM, by byte", 0, TV_HEX8, NULL},
+        {"spm", 1, m->memories.spm.size, "scratchpad memory, by bank and byte", m->params.bank_bytes, TV_S8, NULL, 0},
+        {"dram", 1, m->memories.dram.size, "DRAM, by byte", 0, TV_HEX8, NULL, 0},
     };
     if (i >= SPACES)
         return 0;
@@ -361,7 +382,9 @@ const tv_target tv_target_cmdq = {
     .threads = set_threads,
     .trace = trace,
     .clock = clock_now,
-    .accesses = report_accesses,
+    .has_next = has_next,
+    .describe = describe,
+    .loaded = loaded,
     .order = entry_at,
     .state_at = cmdq_state_at,
     .visit_state = cmdq_visit_state,

@@ -235,6 +235,8 @@ void opennpu_timing_issue(opennpu_timing *timing, const opennpu_op *op, int64_t 
 /* Without a trace: attributes the ticks from `next_tick` to the first in which the operation may issue; returns that.
  */
 uint64_t opennpu_timing_stall(opennpu_timing *timing, const opennpu_op *op);
+/* How long the operation occupies its engine. */
+uint64_t opennpu_engine_ticks(const opennpu_timing *timing, const opennpu_op *op);
 void opennpu_timing_drain(opennpu_timing *timing);
 extern const char *const opennpu_stall_reason_names[OPENNPU_STALL_REASONS];
 

@@ -191,10 +191,9 @@ TV_INLINE opennpu_op *decode_cache_entry(opennpu_machine *m, uint32_t word)
     return &m->decode_cache[word * UINT32_C(0x9E3779B1) >> (32 - OPENNPU_DECODE_CACHE_BITS)];
 }
 
-/* Decodes the instruction at m->next, through the decode cache. NULL: it is illegal, and the fault is raised. */
-static const opennpu_op *decode_next(opennpu_machine *m)
+/* Decodes `word`, at m->next, through the decode cache. NULL: it is illegal, and the fault is raised. */
+static const opennpu_op *decode_word(opennpu_machine *m, uint32_t word)
 {
-    uint32_t word = tv_load_le32(m->program->text + m->next * 4);
     opennpu_op *op = decode_cache_entry(m, word);
     opennpu_illegal illegal;
     if (op->word == word)
@@ -226,12 +225,12 @@ static void raise_execution_fault(opennpu_machine *m, const opennpu_op *op, cons
 }
 
 /* Executes and times one instruction, reporting its events, unless it cannot issue before `max_cycles`. */
-static outcome step_traced(opennpu_machine *m, uint64_t max_cycles)
+static outcome step_traced(opennpu_machine *m, uint32_t word, uint64_t max_cycles)
 {
     bool timed = m->mode != TV_MODE_FUNCTIONAL;
     if (timed && m->timing.next_tick >= max_cycles)
         return OUTCOME_CYCLE_LIMIT;
-    const opennpu_op *op = decode_next(m);
+    const opennpu_op *op = decode_word(m, word);
     if (!op)
         return OUTCOME_FAULT;
     if (timed && max_cycles != UINT64_MAX && opennpu_timing_earliest(&m->timing, op) >= max_cycles)
@@ -244,16 +243,19 @@ static outcome step_traced(opennpu_machine *m, uint64_t max_cycles)
     if (timed)
         opennpu_timing_issue(&m->timing, op, (int64_t)m->instructions);
     count_work(m, op);
-    m->next++;
     m->instructions++;
     return OUTCOME_DONE;
 }
 
+static uint32_t word_at_next(const opennpu_machine *m) { return tv_load_le32(m->program->text + m->next * 4); }
+
 static outcome run_traced(opennpu_machine *m, uint64_t end, uint64_t max_cycles)
 {
     outcome o = OUTCOME_DONE;
-    while (m->next < end && o == OUTCOME_DONE)
-        o = step_traced(m, max_cycles);
+    while (m->next < end && o == OUTCOME_DONE) {
+        o = step_traced(m, word_at_next(m), max_cycles);
+        m->next += o == OUTCOME_DONE;
+    }
     return o;
 }
 
@@ -276,7 +278,7 @@ TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool
         const opennpu_op *op = decode_cache_entry(m, word);
         if (op->word != word) {
             set_next(m, next);
-            op = decode_next(m);
+            op = decode_word(m, word);
             if (!op)
                 return OUTCOME_FAULT;
         }
@@ -325,6 +327,20 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *w
     return TV_OK;
 }
 
+static tv_status execute(void *state, uint64_t word)
+{
+    opennpu_machine *m = state;
+    if (m->program) {
+        opennpu_timing_begin(&m->timing);
+        m->program = m->timing.emitter.program = NULL;
+        m->next = m->count = 0;
+    }
+    m->fault.raised = false;
+    return step_traced(m, (uint32_t)word, UINT64_MAX) == OUTCOME_DONE ? TV_OK : tv_fault_status(&m->fault);
+}
+
+static void clear_fault(void *state) { ((opennpu_machine *)state)->fault.raised = false; }
+
 static uint64_t next(const void *state) { return ((const opennpu_machine *)state)->next; }
 
 static const tv_fault *fault(const void *state)
@@ -372,14 +388,43 @@ static void report_accesses(const opennpu_machine *m, const opennpu_op *op, cons
                       tv_min_u64(4 * (uint64_t)m->k, OPENNPU_LUT_ENTRIES - (uint64_t)first), true);
 }
 
-static uint64_t accesses(void *state, const tv_access_sink *sink)
+static bool has_next(const void *state)
+{
+    const opennpu_machine *m = state;
+    return m->next < m->count;
+}
+
+static void describe(void *state, const uint64_t *word, tv_commit *commit, const tv_access_sink *sink)
 {
     const opennpu_machine *m = state;
     opennpu_op op;
     opennpu_illegal illegal;
-    if (opennpu_decode(m->codec, &m->opcodes, tv_load_le32(m->program->text + m->next * 4), m->l, &op, &illegal))
+    commit->word = word ? (uint32_t)*word : word_at_next(m);
+    commit->origin = word ? TV_ORIGIN_EXECUTE : TV_ORIGIN_PROGRAM;
+    commit->index = m->next;
+    if (!opennpu_decode(m->codec, &m->opcodes, (uint32_t)commit->word, m->l, &op, &illegal))
+        return;
+    commit->insn = m->opcodes.rows[op.insn].insn->id;
+    if (sink)
         report_accesses(m, &op, sink);
-    return m->next;
+}
+
+static void cycles(const void *state, tv_commit *commit)
+{
+    const opennpu_machine *m = state;
+    opennpu_op op;
+    opennpu_illegal illegal;
+    commit->issue = commit->start = m->timing.next_tick - 1;
+    if (opennpu_decode(m->codec, &m->opcodes, (uint32_t)commit->word, m->l, &op, &illegal))
+        commit->end = commit->issue + tv_max_u64(op.latency, opennpu_engine_ticks(&m->timing, &op));
+}
+
+static void loaded(const void *state, void (*emit)(void *user, const tv_effect *effect), void *user)
+{
+    const opennpu_machine *m = state;
+    tv_segment s;
+    for (uint64_t i = 0; tv_program_segment_at(m->program, i, &s); i++)
+        emit(user, &(tv_effect){"mem", s.addr, 1, s.size, .write = 1, .after = s.bytes});
 }
 
 /* ---- Address spaces ---- */
@@ -390,13 +435,13 @@ static int space_at(const void *state, unsigned i, tv_space *out)
 {
     const opennpu_machine *m = state;
     const tv_space spaces[SPACES] = {
-        {"vx", m->k, m->l, "VX registers: K lanes of 8 bit", 0, TV_S8, NULL},
-        {"ve", 2 * m->k, m->l / 2, "VE registers: K lanes of 16 bit, little endian", 0, TV_S16, "vx"},
-        {"vr", 4 * m->k, m->l / 4, "VR registers: K lanes of 32 bit, little endian", 0, TV_S32, "vx"},
-        {"lut_a", 1, OPENNPU_LUT_ENTRIES, "LUT bank A, by entry", 0, TV_S8, NULL},
-        {"lut_b", 1, OPENNPU_LUT_ENTRIES, "LUT bank B, by entry", 0, TV_S8, NULL},
-        {"acc", 4, (uint64_t)m->k * m->k, "ACC, by element: row * K + column, 32 bit", 0, TV_S32, NULL},
-        {"mem", 1, m->memory.size, "data memory, by byte", 0, TV_HEX8, NULL},
+        {"vx", m->k, m->l, "VX registers: K lanes of 8 bit", 0, TV_S8, NULL, 0},
+        {"ve", 2 * m->k, m->l / 2, "VE registers: K lanes of 16 bit, little endian", 0, TV_S16, "vx", 0},
+        {"vr", 4 * m->k, m->l / 4, "VR registers: K lanes of 32 bit, little endian", 0, TV_S32, "vx", 0},
+        {"lut_a", 1, OPENNPU_LUT_ENTRIES, "LUT bank A, by entry", 0, TV_S8, NULL, 0},
+        {"lut_b", 1, OPENNPU_LUT_ENTRIES, "LUT bank B, by entry", 0, TV_S8, NULL, 0},
+        {"acc", 4, (uint64_t)m->k * m->k, "ACC, by element: row * K + column, 32 bit", 0, TV_S32, NULL, 0},
+        {"mem", 1, m->memory.size, "data memory, by byte", 0, TV_HEX8, NULL, 0},
     };
     if (i >= SPACES)
         return 0;
@@ -522,7 +567,12 @@ const tv_target tv_target_opennpu = {
     .stats = stats,
     .trace = trace,
     .clock = clock_now,
-    .accesses = accesses,
+    .has_next = has_next,
+    .describe = describe,
+    .cycles = cycles,
+    .execute = execute,
+    .clear_fault = clear_fault,
+    .loaded = loaded,
     .state_at = opennpu_state_at,
     .visit_state = opennpu_visit_state,
     .check = opennpu_check,

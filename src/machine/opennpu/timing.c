@@ -90,8 +90,7 @@ uint64_t opennpu_timing_stall(opennpu_timing *t, const opennpu_op *op)
     return attribute_stalls(t, op, -1, stalls);
 }
 
-/* How long the operation occupies its engine. */
-static uint64_t engine_ticks(const opennpu_timing *t, const opennpu_op *op)
+uint64_t opennpu_engine_ticks(const opennpu_timing *t, const opennpu_op *op)
 {
     return op->engine == OPENNPU_ENGINE_PORT ? t->opcodes->rows[op->insn].port_ticks : 1;
 }
@@ -100,7 +99,7 @@ static uint64_t engine_ticks(const opennpu_timing *t, const opennpu_op *op)
 static void emit_execution(const opennpu_timing *t, const opennpu_op *op, int64_t index, uint64_t tick)
 {
     const char *id = t->opcodes->rows[op->insn].insn->id;
-    const uint64_t end = tick + engine_ticks(t, op);
+    const uint64_t end = tick + opennpu_engine_ticks(t, op);
     const bool store = op->effects & OPENNPU_STORES;
     tv_emit_issue(&t->emitter, opennpu_engine_names[OPENNPU_ENGINE_ISSUE], index, id, tick);
     if (op->engine != OPENNPU_ENGINE_ISSUE) {
@@ -125,7 +124,7 @@ void opennpu_timing_issue(opennpu_timing *t, const opennpu_op *op, int64_t index
         opennpu_account_port(t, UINT64_MAX);
     tv_stall stalls[OPENNPU_STALL_REASONS] = {0};
     find_stalls(t, op, stalls);
-    const uint64_t tick = attribute_stalls(t, op, index, stalls), busy = engine_ticks(t, op);
+    const uint64_t tick = attribute_stalls(t, op, index, stalls), busy = opennpu_engine_ticks(t, op);
     tv_account_busy(&t->accounts[OPENNPU_ENGINE_ISSUE], tick, tick + 1);
     if (op->engine != OPENNPU_ENGINE_PORT && op->engine != OPENNPU_ENGINE_ISSUE)
         tv_account_busy(&t->accounts[op->engine], tick, tick + busy);

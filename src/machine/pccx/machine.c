@@ -161,9 +161,8 @@ static void count_work(pccx_machine *m, const pccx_op *op)
  * cycle limit or later. */
 typedef enum outcome { DONE, FAULTED, TOO_LATE, NO_MEMORY } outcome;
 
-static outcome execute_next(pccx_machine *m, uint64_t max_cycles)
+static outcome execute_word(pccx_machine *m, uint64_t word, uint64_t max_cycles)
 {
-    uint64_t word = word_at(m, m->next);
     tv_illegal illegal;
     pccx_rejection why; /* the buffer of its message is left uninitialized, because clearing it costs time */
     pccx_op op;
@@ -194,7 +193,6 @@ static outcome execute_next(pccx_machine *m, uint64_t max_cycles)
         pccx_timing_issue(&m->timing, &op, (int64_t)m->instructions);
     pccx_control_commit(&m->control, &op);
     count_work(m, &op);
-    m->next++;
     m->instructions++;
     return DONE;
 }
@@ -215,8 +213,9 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *w
             *why = TV_STOP_UNTIL;
             return TV_OK;
         }
-        switch (execute_next(m, limits->max_cycles)) {
+        switch (execute_word(m, word_at(m, m->next), limits->max_cycles)) {
         case DONE:
+            m->next++;
             break;
         case FAULTED:
             *why = TV_STOP_FAULT;
@@ -239,6 +238,35 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *w
     m->status |= m->fault.raised ? 0 : PCCX_STATUS_DONE;
     return m->fault.raised ? tv_fault_status(&m->fault) : TV_OK;
 }
+
+/* Drops what is left of the loaded program. */
+static void unload(pccx_machine *m)
+{
+    pccx_timing_drain(&m->timing);
+    pccx_timing_begin(&m->timing);
+    m->program = m->timing.emitter.program = NULL;
+    m->next = m->count = m->commands_done = 0;
+}
+
+static tv_status execute(void *state, uint64_t word)
+{
+    pccx_machine *m = state;
+    uint32_t status = m->status; /* of the driver's window, which the word does not come from */
+    if (m->commands.len)
+        return TV_ERR_INPUT;
+    if (m->program || m->next)
+        unload(m);
+    else if (m->ended)
+        pccx_timing_begin(&m->timing);
+    m->ended = m->fault.raised = false;
+    outcome result = execute_word(m, word, UINT64_MAX);
+    m->status = status;
+    if (result == NO_MEMORY)
+        return TV_ERR_MEMORY;
+    return result == DONE ? TV_OK : tv_fault_status(&m->fault);
+}
+
+static void clear_fault(void *state) { ((pccx_machine *)state)->fault.raised = false; }
 
 static uint64_t next(const void *state) { return ((const pccx_machine *)state)->next; }
 
@@ -279,21 +307,32 @@ static void report_access(const tv_access_sink *sink, const char *space, uint64_
     sink->emit(sink->user, &(tv_access){space, addr, bytes, write});
 }
 
-static void report_ranges(const pccx_op *op, const tv_access_sink *sink)
+/* What an instruction pushes to a FIFO is written after its contents. */
+static uint64_t first_unit(const pccx_machine *m, const pccx_range *r)
+{
+    if (r->write && r->storage == PCCX_STORAGE_FIFO_TO_SFU)
+        return m->control.fifo_count[PCCX_FIFO_TO_SFU];
+    if (r->write && r->storage == PCCX_STORAGE_FIFO_TO_GEMV)
+        return m->control.fifo_count[PCCX_FIFO_TO_GEMV];
+    return r->from;
+}
+
+static void report_ranges(const pccx_machine *m, const pccx_op *op, const tv_access_sink *sink)
 {
     static const struct {
-        const char *space; /* NULL: the storage has none */
+        const char *space;
         unsigned unit_bytes;
     } storages[PCCX_STORAGES] = {
         [PCCX_STORAGE_L2] = {"l2", PCCX_WORD_BYTES},
         [PCCX_STORAGE_HOST] = {"host", 1},
         [PCCX_STORAGE_EMAX] = {"emax", 2},
+        [PCCX_STORAGE_FIFO_TO_SFU] = {"fifo_to_sfu", 2},
+        [PCCX_STORAGE_FIFO_TO_GEMV] = {"fifo_to_gemv", 2},
     };
     for (unsigned i = 0; i < op->range_count; i++) {
         const pccx_range *r = &op->ranges[i];
-        if (storages[r->storage].space)
-            report_access(sink, storages[r->storage].space, r->from,
-                          (r->to - r->from) * storages[r->storage].unit_bytes, r->write);
+        report_access(sink, storages[r->storage].space, first_unit(m, r),
+                      (r->to - r->from) * storages[r->storage].unit_bytes, r->write);
     }
 }
 
@@ -316,20 +355,54 @@ static void report_weights(const pccx_op *op, const tv_access_sink *sink)
     }
 }
 
-static uint64_t accesses(void *state, const tv_access_sink *sink)
+static bool has_next(const void *state)
 {
     const pccx_machine *m = state;
-    uint64_t word = word_at(m, m->next);
+    return m->next < pccx_pending_end(m);
+}
+
+static void describe(void *state, const uint64_t *word, tv_commit *commit, const tv_access_sink *sink)
+{
+    const pccx_machine *m = state;
+    bool in_program = m->next < m->count;
     tv_illegal illegal;
     pccx_rejection why;
     pccx_op op;
-    int row = tv_codec_row(m->codec, word, &illegal);
-    if (row < 0 || !pccx_resolve(&m->control, (unsigned)row, word, &op, &why))
-        return m->next;
-    report_ranges(&op, sink);
+    commit->word = word ? *word : word_at(m, m->next);
+    commit->origin = word ? TV_ORIGIN_EXECUTE : in_program ? TV_ORIGIN_PROGRAM : TV_ORIGIN_WINDOW;
+    commit->index = in_program ? m->next : m->next - m->count;
+    int row = tv_codec_row(m->codec, commit->word, &illegal);
+    if (row < 0)
+        return;
+    commit->insn = tv_isa_pccx.insns[row].id;
+    if (!pccx_resolve(&m->control, (unsigned)row, commit->word, &op, &why))
+        return;
+    commit->asynchronous = op.asynchronous;
+    if (!sink)
+        return;
+    report_ranges(m, &op, sink);
     report_constants(&op, sink);
     report_weights(&op, sink);
-    return m->next;
+}
+
+static void cycles(const void *state, tv_commit *commit)
+{
+    const pccx_machine *m = state;
+    commit->issue = commit->start = m->timing.head - 1;
+    commit->end = m->timing.head;
+    for (unsigned e = 0; e < PCCX_ENGINE_NONE; e++) {
+        const pccx_slot *slot = &m->timing.slots[e];
+        if (slot->used && slot->index == (int64_t)m->instructions - 1)
+            commit->end = slot->end_known ? slot->end : TV_CYCLE_UNKNOWN;
+    }
+}
+
+static void loaded(const void *state, void (*emit)(void *user, const tv_effect *effect), void *user)
+{
+    const pccx_machine *m = state;
+    tv_segment s;
+    for (uint64_t i = 0; tv_program_segment_at(m->program, i, &s); i++)
+        emit(user, &(tv_effect){"host", s.addr, 1, s.size, .write = 1, .after = s.bytes});
 }
 
 extern const tv_target tv_target_pccx;
@@ -351,7 +424,13 @@ const tv_target tv_target_pccx = {
     .threads = set_threads,
     .trace = trace,
     .clock = clock_now,
-    .accesses = accesses,
+    .has_next = has_next,
+    .describe = describe,
+    .cycles = cycles,
+    .execute = execute,
+    .clear_fault = clear_fault,
+    .window = "mmio",
+    .loaded = loaded,
     .state_at = pccx_state_at,
     .visit_state = pccx_visit_state,
     .check = pccx_check,

@@ -4,26 +4,66 @@
 #include "machine/pccx/internal.h"
 #include "machine/pccx/params.h"
 
-typedef enum space_index { SPACE_L2, SPACE_HOST, SPACE_CONST, SPACE_EMAX, SPACE_MMIO } space_index;
+typedef enum space_index {
+    SPACE_L2,
+    SPACE_HOST,
+    SPACE_CONST,
+    SPACE_EMAX,
+    SPACE_MMIO,
+    SPACE_FIFO_TO_SFU,
+    SPACE_FIFO_TO_GEMV
+} space_index;
 
-enum { SPACES = SPACE_MMIO + 1 };
+enum { SPACES = SPACE_FIFO_TO_GEMV + 1 };
 
 int pccx_space_at(const void *state, unsigned i, tv_space *out)
 {
     const pccx_machine *m = state;
     const tv_space spaces[SPACES] = {
-        {"l2", PCCX_WORD_BYTES, m->l2.size / PCCX_WORD_BYTES, "L2, by 128-bit word of 8 BF16 lanes", 0, TV_BF16, NULL},
-        {"host", 1, m->host.size, "host memory, by byte", 0, TV_HEX8, NULL},
+        {"l2", PCCX_WORD_BYTES, m->l2.size / PCCX_WORD_BYTES, "L2, by 128-bit word of 8 BF16 lanes", 0, TV_BF16, NULL,
+         0},
+        {"host", 1, m->host.size, "host memory, by byte", 0, TV_HEX8, NULL, 0},
         {"const", 6, 2 * PCCX_CACHE_ENTRIES, "Constant Cache: bank * 64 + entry, three 16-bit values each", 0, TV_U16,
          NULL},
-        {"emax", 2, 1, "e_max, one BF16", 0, TV_BF16, NULL},
+        {"emax", 2, 1, "e_max, one BF16", 0, TV_BF16, NULL, 0},
         {"mmio", 1, 4096, "the driver's window: 0x00 INSTR_LO, 0x04 INSTR_HI, 0x08 STATUS; whole 32-bit registers", 0,
-         TV_HEX32, NULL},
+         TV_HEX32, NULL, 0},
+        {"fifo_to_sfu", 2, m->control.fifo_elements, "direct FIFO from GEMV to the SFU, from its front on", 0, TV_BF16,
+         NULL, 1},
+        {"fifo_to_gemv", 2, m->control.fifo_elements, "direct FIFO from the SFU to GEMV, from its front on", 0, TV_BF16,
+         NULL, 1},
     };
     if (i >= SPACES)
         return 0;
     *out = spaces[i];
     return 1;
+}
+
+/* Byte `byte` of the contents of a FIFO, from its front on; NULL after its end. */
+static uint8_t *fifo_byte(pccx_machine *m, unsigned fifo, uint64_t byte)
+{
+    pccx_fifo *f = &m->fifos[fifo];
+    if (byte / 2 >= m->control.fifo_count[fifo])
+        return NULL;
+    return (uint8_t *)&f->ring[(f->head + byte / 2) % m->control.fifo_elements] + byte % 2;
+}
+
+static void read_fifo(pccx_machine *m, unsigned fifo, uint64_t byte, uint8_t *out, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        const uint8_t *at = fifo_byte(m, fifo, byte + i);
+        out[i] = at ? *at : 0;
+    }
+}
+
+/* Changes elements that the FIFO has; only instructions push and pop. */
+static void write_fifo(pccx_machine *m, unsigned fifo, uint64_t byte, const uint8_t *in, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        uint8_t *at = fifo_byte(m, fifo, byte + i);
+        if (at)
+            *at = in[i];
+    }
 }
 
 void pccx_read_space(void *state, unsigned space, uint64_t byte, void *data, size_t bytes)
@@ -52,6 +92,12 @@ void pccx_read_space(void *state, unsigned space, uint64_t byte, void *data, siz
     case SPACE_MMIO: /* registers other than STATUS read as 0 */
         for (size_t i = 0; i < bytes; i++)
             out[i] = byte + i >= 8 && byte + i < 12 ? (uint8_t)(m->status >> ((byte + i - 8) * 8)) : 0;
+        break;
+    case SPACE_FIFO_TO_SFU:
+        read_fifo(m, PCCX_FIFO_TO_SFU, byte, out, bytes);
+        break;
+    case SPACE_FIFO_TO_GEMV:
+        read_fifo(m, PCCX_FIFO_TO_GEMV, byte, out, bytes);
         break;
     }
 }
@@ -105,6 +151,12 @@ void pccx_write_space(void *state, unsigned space, uint64_t byte, const void *da
         break;
     case SPACE_MMIO:
         write_mmio(m, byte, in, bytes);
+        break;
+    case SPACE_FIFO_TO_SFU:
+        write_fifo(m, PCCX_FIFO_TO_SFU, byte, in, bytes);
+        break;
+    case SPACE_FIFO_TO_GEMV:
+        write_fifo(m, PCCX_FIFO_TO_GEMV, byte, in, bytes);
         break;
     }
 }

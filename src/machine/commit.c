@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commit records and single words: the public interface of the recorder. */
+#include "machine/recorder.h"
+
+tv_status tv_machine_commits(tv_machine *machine, unsigned contents, const tv_commit_sink *sink)
+{
+    tv_recorder *r = tv_recorder_of(machine);
+    if (!r)
+        return TV_ERR_MEMORY;
+    machine->mute_trace = true;
+    tv_machine_attach_events(machine, false);
+    r->pending.count = r->first_pending = 0;
+    r->sink = sink ? *sink : (tv_commit_sink){0};
+    r->contents = contents;
+    machine->mute_trace = false;
+    tv_machine_attach_events(machine, machine->sink.event || tv_recorder_needs_events(r));
+    return TV_OK;
+}
+
+tv_status tv_machine_execute(tv_machine *machine, uint64_t word, unsigned contents, tv_commit *out)
+{
+    const tv_target *target = machine->target;
+    tv_recorder *r = tv_recorder_of(machine);
+    tv_commit ignored, *commit = out ? out : &ignored;
+    if (!target->execute)
+        return TV_ERR_INPUT;
+    if (!r)
+        return TV_ERR_MEMORY;
+    if (tv_recorder_is_active(r))
+        contents |= r->contents;
+    if (!tv_recorder_begin(r, contents, &word, commit))
+        return TV_ERR_MEMORY;
+    uint64_t dropped = target->next(machine->state);
+    tv_status status = target->execute(machine->state, word);
+    if (status != TV_OK && status != TV_FAULT)
+        return status;
+    machine->program = NULL;
+    machine->instruction_base += dropped;
+    commit->index = r->executed++;
+    uint64_t index = machine->instruction_base;
+    machine->instruction_base += status == TV_OK;
+    bool recorded =
+        tv_recorder_finish(r, contents, index, status == TV_OK ? NULL : target->fault(machine->state), commit);
+    if (status == TV_FAULT)
+        target->clear_fault(machine->state);
+    return recorded ? TV_OK : TV_ERR_MEMORY;
+}
