@@ -81,8 +81,8 @@ static void write_spaces(debug_call *call)
     tv_json_key(call->json, "spaces");
     tv_json_begin_array(call->json);
     for (unsigned i = 0; tv_machine_space_at(call->d->machine, i, &s); i++) {
-        tv_buf_printf(call->text, "%-12s %12" PRIu64 " units of %3" PRIu64 " byte%s  %s\n", s.name, s.size, s.unit_bytes,
-                      s.unit_bytes == 1 ? " " : "s", s.doc);
+        tv_buf_printf(call->text, "%-12s %12" PRIu64 " units of %3" PRIu64 " byte%s  %s\n", s.name, s.size,
+                      s.unit_bytes, s.unit_bytes == 1 ? " " : "s", s.doc);
         tv_json_begin_object(call->json);
         tv_json_string_member(call->json, "name", s.name);
         tv_json_unsigned_member(call->json, "size", s.size);
