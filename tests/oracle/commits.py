@@ -21,6 +21,7 @@ import cmdq_random  # noqa: E402
 import compare_cmdq  # noqa: E402
 import compare_opennpu  # noqa: E402
 import launch  # noqa: E402
+import opennpu_oracle  # noqa: E402
 import opennpu_random  # noqa: E402
 import pccx_oracle  # noqa: E402
 import pccx_random  # noqa: E402
@@ -52,10 +53,15 @@ def pccx(seed, folder):
 
 def opennpu(seed, folder):
     case = opennpu_random.gen(seed)
+    machine = opennpu_oracle.Machine({"K": case["K"], "L": case["L"]})
+    for addr, data in case["mem"].items():
+        machine.load_mem(addr, data)
+    machine.load_regs(case["regs"])
+    want = machine.run(case["words"])
     arguments = [a for a in compare_opennpu.write_program(case, folder) if a not in ("--json", "-t", "opennpu")]
     if seed % 3 == 0:
         arguments += ["--execute"]
-    return arguments, None, case["profile"]
+    return arguments, [(issue,) for issue in want["issue"]], case["profile"]
 
 
 def cmdq(seed, folder):
@@ -80,6 +86,8 @@ def compare_times(lines, want):
     for line in lines:
         index, issue, start, end = map(int, line.split())
         model = want[index]
+        if len(model) == 1 and issue != model[0]:
+            out.append("instruction %d issues at %d, want %d" % (index, issue, model[0]))
         if len(model) == 2 and (issue, end) != tuple(model):
             out.append("instruction %d issues at %d and ends at %d, want %s" % (index, issue, end, model))
         if len(model) == 3 and end != -1 and (start, end) != tuple(model[1:]):
