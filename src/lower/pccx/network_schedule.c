@@ -19,21 +19,29 @@ typedef struct range {
     uint32_t from, to;
 } range;
 
+/* Accesses other than of L2. */
+enum { READS_MAX = 1, WRITES_MAX = 2, LOADS = 4, STORES = 8 };
+
+/* What decides whether two entries conflict; compact, because each entry is compared with many. */
+typedef struct footprint {
+    range read, write; /* L2 words */
+    uint32_t flags;
+    int entry;
+} footprint;
+
 typedef struct entry {
     pccx_lower_op op;
-    range read, write;
-    bool reads_max, writes_max; /* e_max */
     uint32_t streams, stream_count;
     int after[QUEUES]; /* the last earlier entry of each queue that conflicts; NONE: none */
     queue queue;
-    int previous; /* of the same queue; NONE: none */
     uint64_t cycles;
 } entry;
 
 struct pccx_net_schedule {
     entry entries[WINDOW];
     pccx_lower_op streams[STREAMS_MAX];
-    int last[QUEUES];                           /* entry of each queue; NONE: none */
+    footprint footprints[QUEUES][WINDOW];       /* of the entries of each queue … */
+    uint32_t recorded[QUEUES];                  /* … in their number */
     uint32_t count, stream_count, stream_first; /* the first one of the next product */
     uint64_t ends[WINDOW], free_at[QUEUES], now;
 };
@@ -67,28 +75,33 @@ static bool overlaps_in_host(const pccx_lower_op *a, const pccx_lower_op *b)
     return a->host < b->host + size_b && b->host < a->host + size_a;
 }
 
-static void find_ranges(entry *e)
+static footprint footprint_of(const entry *e, int number)
 {
     const pccx_lower_op *op = &e->op;
-    uint32_t words = pccx_lower_l2_size(op->k);
+    const uint32_t words = pccx_lower_l2_size(op->k);
+    const bool loads = op->insn == PCCX_MEMCPY_LOAD, stores = op->insn == PCCX_MEMCPY_STORE;
     switch (e->queue) {
     case GEMM:
     case GEMV:
-        e->read = range_of(op->from, (uint64_t)op->m * words);
-        e->write = range_of(op->to, (uint64_t)op->m * pccx_lower_l2_size(op->n));
-        e->writes_max = op->flags & PCCX_LOWER_FINDEMAX;
-        return;
+        return (footprint){.read = range_of(op->from, (uint64_t)op->m * words),
+                           .write = range_of(op->to, (uint64_t)op->m * pccx_lower_l2_size(op->n)),
+                           .flags = op->flags & PCCX_LOWER_FINDEMAX ? WRITES_MAX : 0,
+                           .entry = number};
     case ACP:
     case ACP_OUT:
-        e->read = range_of(op->from, op->insn == PCCX_MEMCPY_LOAD ? 0 : words);
-        e->write = range_of(op->to, op->insn == PCCX_MEMCPY_STORE ? 0 : words);
-        return;
+        return (footprint){.read = range_of(op->from, loads ? 0 : words),
+                           .write = range_of(op->to, stores ? 0 : words),
+                           .flags = loads    ? LOADS
+                                    : stores ? STORES
+                                             : 0,
+                           .entry = number};
     case SFU:
-        e->read = range_of(op->from, words + (op->insn == PCCX_CVO_SCALE));
-        e->write = range_of(op->to, op->insn == PCCX_CVO_REDUCE_SUM ? 1 : words);
-        e->reads_max = op->flags & PCCX_LOWER_SUB_EMAX;
-        return;
+        break;
     }
+    return (footprint){.read = range_of(op->from, words + (op->insn == PCCX_CVO_SCALE)),
+                       .write = range_of(op->to, op->insn == PCCX_CVO_REDUCE_SUM ? 1 : words),
+                       .flags = op->flags & PCCX_LOWER_SUB_EMAX ? READS_MAX : 0,
+                       .entry = number};
 }
 
 static uint64_t count_cycles(const pccx_network *w, const entry *e)
@@ -114,36 +127,41 @@ static uint64_t count_cycles(const pccx_network *w, const entry *e)
     return 0;
 }
 
-static bool overlaps(range a, range b) { return a.from < b.to && b.from < a.to; }
+/* 1 or 0; without branches, because it is computed for each pair of entries in the window. */
+static unsigned overlaps(range a, range b) { return (unsigned)(a.from < b.to) & (unsigned)(b.from < a.to); }
 
-static bool conflicts(const entry *a, const entry *b)
+static bool conflicts(const struct pccx_net_schedule *s, const footprint *a, const footprint *b)
 {
-    bool stores = a->op.insn == PCCX_MEMCPY_STORE || b->op.insn == PCCX_MEMCPY_STORE,
-         host = stores && (a->op.insn == PCCX_MEMCPY_LOAD || b->op.insn == PCCX_MEMCPY_LOAD);
-    return (host && overlaps_in_host(&a->op, &b->op)) || overlaps(a->write, b->write) || overlaps(a->write, b->read) ||
-           overlaps(a->read, b->write) || (a->writes_max && (b->writes_max || b->reads_max)) ||
-           (a->reads_max && b->writes_max);
+    const uint32_t either = a->flags | b->flags;
+    if (overlaps(a->write, b->write) | overlaps(a->write, b->read) | overlaps(a->read, b->write))
+        return true;
+    if ((a->flags & WRITES_MAX && b->flags & (WRITES_MAX | READS_MAX)) ||
+        (a->flags & READS_MAX && b->flags & WRITES_MAX))
+        return true;
+    return (either & (LOADS | STORES)) == (LOADS | STORES) &&
+           overlaps_in_host(&s->entries[a->entry].op, &s->entries[b->entry].op);
 }
 
 /* What the previous entry of its queue is after, an entry is after, too. */
 static void find_conflicts(struct pccx_net_schedule *s, entry *e)
 {
-    const entry *before = s->last[e->queue] == NONE ? NULL : &s->entries[s->last[e->queue]];
+    const uint32_t own = s->recorded[e->queue];
+    const entry *before = own ? &s->entries[s->footprints[e->queue][own - 1].entry] : NULL;
+    const footprint at = footprint_of(e, (int)s->count);
     for (unsigned k = 0; k < QUEUES; k++) {
-        int i = k == e->queue ? NONE : s->last[k], known = before ? before->after[k] : NONE;
-        while (i > known && !conflicts(e, &s->entries[i]))
-            i = s->entries[i].previous;
-        e->after[k] = i > known ? i : known;
+        const int known = before ? before->after[k] : NONE;
+        const footprint *first = s->footprints[k], *f = first + (k == e->queue ? 0 : s->recorded[k]);
+        while (f > first && f[-1].entry > known && !conflicts(s, &at, &f[-1]))
+            f--;
+        e->after[k] = f > first && f[-1].entry > known ? f[-1].entry : known;
     }
-    e->previous = s->last[e->queue];
-    s->last[e->queue] = (int)s->count;
+    s->footprints[e->queue][s->recorded[e->queue]++] = at;
 }
 
 static void clear(struct pccx_net_schedule *s)
 {
     s->count = s->stream_count = s->stream_first = 0;
-    for (unsigned k = 0; k < QUEUES; k++)
-        s->last[k] = NONE;
+    memset(s->recorded, 0, sizeof s->recorded);
 }
 
 /* ---- Ordering ---- */
@@ -243,7 +261,6 @@ void pccx_net_record(pccx_lowering *l, const pccx_lower_op *op)
     e->stream_count = s->stream_count - s->stream_first;
     s->stream_first = s->stream_count;
     e->cycles = count_cycles(w, e);
-    find_ranges(e);
     find_conflicts(s, e);
     s->count++;
     if (s->count == WINDOW || s->stream_count + 8 > STREAMS_MAX)
