@@ -32,6 +32,7 @@ tv_status tv_machine_execute(tv_machine *machine, uint64_t word, unsigned conten
         return TV_ERR_MEMORY;
     uint64_t dropped = target->next(machine->state);
     tv_status status = target->execute(machine->state, word);
+    target->collect(machine->state, NULL);
     if (status != TV_OK && status != TV_FAULT)
         return status;
     machine->program = NULL;

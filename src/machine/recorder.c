@@ -42,7 +42,7 @@ void tv_recorder_free(tv_recorder *r)
     TV_VEC_FINI(&r->accesses);
     TV_VEC_FINI(&r->ranges);
     TV_VEC_FINI(&r->effects);
-    TV_VEC_FINI(&r->values);
+    TV_VEC_FINI(&r->values.list);
     TV_VEC_FINI(&r->pending);
     tv_buf_fini(&r->bytes);
     free(r);
@@ -207,8 +207,11 @@ bool tv_recorder_begin(tv_recorder *r, unsigned contents, const uint64_t *word, 
     machine->target->describe(machine->state, word, commit, &(tv_access_sink){append_access, r});
     if (!word)
         locate(machine, commit);
-    if (machine->mode != TV_MODE_TIMING)
+    if (machine->mode != TV_MODE_TIMING) {
         begin_effects(r, contents);
+        r->values.list.count = 0;
+        machine->target->collect(machine->state, contents & TV_COMMIT_VALUES ? &r->values : NULL);
+    }
     return !r->accesses.failed && !r->ranges.failed && !r->bytes.failed;
 }
 
@@ -222,6 +225,8 @@ bool tv_recorder_finish(tv_recorder *r, unsigned contents, uint64_t index, const
         commit->fault_message = fault->message;
     } else {
         finish_effects(r, contents, commit);
+        commit->values = r->values.list.data;
+        commit->value_count = (unsigned)r->values.list.count;
         bool timed = machine->mode != TV_MODE_FUNCTIONAL && contents & TV_COMMIT_CYCLES;
         if (timed && machine->target->cycles)
             machine->target->cycles(machine->state, commit);
@@ -229,7 +234,7 @@ bool tv_recorder_finish(tv_recorder *r, unsigned contents, uint64_t index, const
             append_pending(r, index, commit->order, commit->issue);
     }
     send(r, commit);
-    return !r->effects.failed && !r->bytes.failed && !r->pending.failed;
+    return !r->effects.failed && !r->bytes.failed && !r->pending.failed && !r->values.list.failed;
 }
 
 /* ---- Observed runs ---- */
@@ -268,6 +273,7 @@ static tv_status run_one(tv_machine *machine, tv_recorder *r, const tv_run_limit
     uint64_t until = next + 1 < limits->until ? next + 1 : limits->until;
     tv_status status =
         machine->target->run(machine->state, &(tv_run_limits){sizeof(tv_run_limits), until, limits->max_cycles}, why);
+    machine->target->collect(machine->state, NULL);
     bool executed = machine->target->next(machine->state) > next;
     uint64_t index = machine->instruction_base + (commit.origin == TV_ORIGIN_PROGRAM ? commit.index : next);
     if (executed && reports_accesses(machine))

@@ -39,7 +39,7 @@ struct tv_recorder {
     TV_VEC(tv_access) accesses;
     TV_VEC(tv_recorded_range) ranges;
     TV_VEC(tv_effect) effects;
-    TV_VEC(tv_inner_value) values;
+    tv_values values;
     TV_VEC(tv_pending_record) pending;
     size_t first_pending; /* those before it are complete */
     bool pending_unsorted;

@@ -10,6 +10,7 @@
 #include "isa/isa.h"
 #include "machine/snapshot.h"
 #include "program/program.h"
+#include "sim/values.h"
 #include "trivet/commit.h"
 #include "trivet/machine.h"
 
@@ -47,7 +48,10 @@ typedef struct tv_target {
     /* Executes `word` as tv_machine_execute does; TV_FAULT: it faulted. NULL: the target is not word encoded. */
     tv_status (*execute)(void *state, uint64_t word);
     void (*clear_fault)(void *state); /* NULL: as execute */
-    const char *window;               /* the space whose reads and writes are those of a driver, or NULL */
+    /* Appends the inner values of the instructions that execute from now on to `values`, which stays the caller's; NULL
+     * ends it. */
+    void (*collect)(void *state, tv_values *values);
+    const char *window; /* the space whose reads and writes are those of a driver, or NULL */
     /* Emits each range that loading `program` wrote, with its bytes or NULL for zeros. */
     void (*loaded)(const void *state, void (*emit)(void *user, const tv_effect *effect), void *user);
     uint64_t (*order)(const void *state, uint64_t n); /* NULL: the machine executes in program order */

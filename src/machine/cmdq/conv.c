@@ -137,6 +137,7 @@ static bool multiply_blocks(cmdq_exec *x, const cmdq_matmul *p, const conv_dims 
         block.a8 = pointwise ? p->a8 + i * p->k : gathered;
         block.addend = p->addend ? p->addend + i * p->n : NULL;
         block.out = p->out + i * p->n;
+        block.values_first = i * p->n;
         for (uint64_t r = 0; r < block.m && !pointwise; r++)
             gather_position(d, (const uint8_t *)p->a8, i + r, 0, (uint8_t *)gathered + r * p->k);
         if (!multiply_block(x, &block))
@@ -159,6 +160,7 @@ enum { TAPS_MAX = 256, CHANNELS_AT_ONCE = 1024 };
 static void finish_pixel(const cmdq_matmul *p, uint64_t i, uint64_t first, uint64_t count, const int32_t *sums)
 {
     float *y = p->out + i * p->n + first;
+    cmdq_append_sums(p, i * p->n + first, count, sums);
     tv_elements_dequantize(sums, count, p->scale_ifm, p->scales ? p->scales + first : NULL, p->scale_wgt, y);
     if (p->bias || p->addend || p->scale_ofm != 1)
         tv_elements_epilogue(y, count, p->bias ? p->bias + first : NULL,
@@ -198,7 +200,8 @@ static bool multiply_depthwise(cmdq_exec *x, const cmdq_matmul *p, const conv_di
     for (uint64_t c = 0; c < p->n; c++)
         for (uint64_t t = 0; t < p->k; t++)
             weights[t * p->n + c] = ((const int8_t *)p->b8)[c * p->k + t];
-    tv_pool_run(x->memories->pool, p->m / d->out_w, multiply_depthwise_rows, &(depthwise){p, d, weights});
+    tv_pool_run(p->values ? NULL : x->memories->pool, p->m / d->out_w, multiply_depthwise_rows,
+                &(depthwise){p, d, weights});
     return true;
 }
 

@@ -36,6 +36,13 @@ static inline float cmdq_exec_real(const cmdq_exec *x, cmdq_field field)
     return (float)cmdq_real(x->queue, x->entry, field);
 }
 
+/* Inner values: `count` results from element `first` on, before they are rounded to the output's type. */
+static inline void cmdq_append_results(const cmdq_exec *x, const float *values, uint64_t first, uint64_t count)
+{
+    for (uint64_t i = 0; x->memories->values && i < count; i++)
+        tv_values_real(x->memories->values, "result", first + i, (double)values[i]);
+}
+
 static inline bool cmdq_is_out_of_memory(const cmdq_exec *x) { return x->outcome == CMDQ_NO_MEMORY; }
 
 /* Scratch buffers by use. Those of activations keep their contents from entry to entry (cmdq_packed_input). */

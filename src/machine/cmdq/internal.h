@@ -18,6 +18,7 @@
 #include "sim/findings.h"
 #include "sim/memory.h"
 #include "sim/pool.h"
+#include "sim/values.h"
 
 enum {
     CMDQ_BANKS_MAX = 64,
@@ -184,6 +185,7 @@ typedef struct cmdq_memories {
     cmdq_packed_input packed;
     tv_cpu_level level;                            /* of the host's kernels */
     tv_pool *pool;                                 /* NULL: one thread */
+    tv_values *values;                             /* inner values of entries; NULL: not asked for */
     tv_buf scratch[CMDQ_SCRATCHES];                /* operands as arrays; reused from entry to entry */
     cmdq_rope_entry rope_cache[CMDQ_ROPE_ENTRIES]; /* indexed by position modulo its size */
 } cmdq_memories;

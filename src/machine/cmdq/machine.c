@@ -173,6 +173,8 @@ static cmdq_outcome execute_next(machine *m)
     return CMDQ_EXECUTED;
 }
 
+static void collect(void *state, tv_values *values) { ((machine *)state)->memories.values = values; }
+
 static bool has_next(const void *state)
 {
     const machine *m = state;
@@ -384,6 +386,7 @@ const tv_target tv_target_cmdq = {
     .clock = clock_now,
     .has_next = has_next,
     .describe = describe,
+    .collect = collect,
     .loaded = loaded,
     .order = entry_at,
     .state_at = cmdq_state_at,

@@ -84,12 +84,19 @@ static void sum_bytes(const cmdq_matmul *p, int8_t *packed, int32_t *sums)
 
 /* ---- Outputs ---- */
 
+void cmdq_append_sums(const cmdq_matmul *p, uint64_t first, uint64_t count, const int32_t *sums)
+{
+    for (uint64_t i = 0; p->values && i < count; i++)
+        tv_values_integer(p->values, "sum", p->values_first + first + i, sums[i]);
+}
+
 /* Outputs j and following of row i; scaled sums until finish_rows. */
 static float *output_at(const cmdq_matmul *p, uint64_t i, uint64_t j) { return p->out + i * p->n + j; }
 
 /* Scales `count` exact sums of row i from output j on. */
 static void scale_exact(const cmdq_matmul *p, uint64_t i, uint64_t j, uint64_t count, const int32_t *exact)
 {
+    cmdq_append_sums(p, i * p->n + j, count, exact);
     tv_elements_dequantize(exact, count, p->scale_ifm, p->scales ? p->scales + j : NULL, p->scale_wgt,
                            output_at(p, i, j));
 }
@@ -351,7 +358,7 @@ void cmdq_multiply(const cmdq_matmul *p, tv_pool *pool)
     enum { PARALLEL_MACS_MIN = 1 << 18 }; /* smaller products are done before other threads have joined */
     const variant_info *v = &variants[p->variant];
     void *product = (void *)(uintptr_t)p;
-    if (p->m * p->n * p->k < PARALLEL_MACS_MIN)
+    if (p->values || p->m * p->n * p->k < PARALLEL_MACS_MIN)
         pool = NULL;
     tv_pool_run(pool, v->tasks(p), v->multiply, product);
     if (!cmdq_writes_final_output(p) && (p->bias || p->addend || p->scale_ofm != 1))

@@ -8,6 +8,7 @@
 #include "kernels/gemm_panel.h"
 #include "kernels/gemv_grouped.h"
 #include "sim/pool.h"
+#include "sim/values.h"
 
 enum { CMDQ_EXACT_LENGTH_MAX = 1 << 16 }; /* products of INT8 whose sum is exact in 32 bits */
 
@@ -44,7 +45,9 @@ typedef struct cmdq_matmul {
     float *out; /* m by n */
     tv_cpu_level level;
     cmdq_variant variant;
-    const int8_t *packed; /* activations packed for the variant */
+    tv_values *values;     /* the exact sums are appended; NULL: not asked for */
+    uint64_t values_first; /* element of out[0] */
+    const int8_t *packed;  /* activations packed for the variant */
     const int32_t *packed_sums;
 } cmdq_matmul;
 
@@ -67,6 +70,9 @@ bool cmdq_writes_final_output(const cmdq_matmul *p);
 /* Bytes of `packed` and elements of `packed_sums`; 0 if the variant uses none. */
 uint64_t cmdq_packed_bytes(const cmdq_matmul *p);
 uint64_t cmdq_packed_sums_count(const cmdq_matmul *p);
+
+/* Inner values: `count` exact sums of outputs from `first` on. */
+void cmdq_append_sums(const cmdq_matmul *p, uint64_t first, uint64_t count, const int32_t *sums);
 
 /* Packs a8 into buffers of those sizes. */
 void cmdq_pack_activations(const cmdq_matmul *p, int8_t *packed, int32_t *sums);

@@ -32,6 +32,7 @@ static void run_tile(cmdq_exec *x, const void *shape, uint64_t inputs, uint64_t 
     tv_pool_run(results < CMDQ_TASK_FEW ? NULL : x->memories->pool, tasks, compute, &t);
     if (scale_out != 1)
         tv_elements_div_scalar(t.out, results, scale_out);
+    cmdq_append_results(x, t.out, 0, results);
     cmdq_pack(t.out, out->qbits, results, cmdq_tile_bytes(x, out));
 }
 

@@ -186,6 +186,7 @@ static bool multiply_sparse(cmdq_exec *x, const cmdq_matmul *p)
             one.bias = p->bias ? p->bias + j : NULL;
             one.addend = p->addend ? p->addend + i * p->n + j : NULL;
             one.out = &y;
+            one.values_first = i * p->n + j;
             cmdq_multiply(&one, NULL);
             p->out[i * p->n + j] = y;
         }
@@ -245,6 +246,7 @@ static void pack_rows(cmdq_exec *x, const float *values, const cmdq_tile *out)
 {
     uint64_t rows = out->rows, columns = x->op->m * x->op->n / rows;
     uint8_t *to = cmdq_tile_bytes(x, out);
+    cmdq_append_results(x, values, 0, rows * columns);
     for (uint64_t i = 0; i < rows; i++)
         cmdq_pack(values + i * columns, out->qbits, columns, to + i * out->stride);
 }
@@ -261,6 +263,7 @@ static void exec_tensor(cmdq_exec *x, bool dense, bool transposed, cmdq_multiply
                      .dense = dense,
                      .transposed = transposed,
                      .level = x->memories->level,
+                     .values = x->memories->values,
                      .scale_ifm = cmdq_exec_real(x, CMDQ_F_scale_ifm),
                      .scale_wgt = cmdq_exec_real(x, CMDQ_F_scale_wgt),
                      .scale_ofm = cmdq_exec_real(x, CMDQ_F_scale_ofm)};

@@ -112,7 +112,8 @@ typedef struct row_tasks {
     uint8_t *out; /* the output tile, where each row is packed when it is computed; NULL: packed after all rows */
 } row_tasks;
 
-static void pack_output(const row_tasks *t, float *y, uint64_t count, uint8_t *out)
+/* Packs `count` results from element `at` on. */
+static void pack_output(const row_tasks *t, float *y, uint64_t at, uint64_t count, uint8_t *out)
 {
     for (uint64_t i = 0; i < count && t->indices; i++)
         tv_store_le(out + 4 * i, (uint32_t)y[i], 4);
@@ -120,6 +121,7 @@ static void pack_output(const row_tasks *t, float *y, uint64_t count, uint8_t *o
         return;
     if (t->scale_out != 1)
         tv_elements_div_scalar(y, count, t->scale_out);
+    cmdq_append_results(t->exec, y, at, count);
     cmdq_pack(y, t->qbits, count, out);
 }
 
@@ -141,7 +143,7 @@ static void compute_rows(void *user, uint64_t first, uint64_t end)
         row.n = tv_min_u64(row.n, t->total - at);
         t->exec->op->handlers->compute(t->exec, &row);
         if (t->out)
-            pack_output(t, row.y, t->results ? t->results : row.n, t->out + to * t->qbits / 8);
+            pack_output(t, row.y, to, t->results ? t->results : row.n, t->out + to * t->qbits / 8);
     }
 }
 
@@ -167,7 +169,7 @@ static void run_row_tasks(cmdq_exec *x, row_tasks *t)
     const cmdq_handlers *handlers = x->op->handlers;
     if (handlers->split == CMDQ_SPLIT_ELEMENTS)
         t->first.n = PIECE;
-    tv_pool *pool = t->total < handlers->task_elements ? NULL : x->memories->pool;
+    tv_pool *pool = x->memories->values || t->total < handlers->task_elements ? NULL : x->memories->pool;
     tv_pool_run(pool, tv_ceil_div(t->total, t->first.n), compute_rows, t);
 }
 
@@ -225,5 +227,5 @@ void cmdq_exec_vector(cmdq_exec *x)
         t.out = cmdq_tile_bytes(x, out);
     run_row_tasks(x, &t);
     if (!t.out)
-        pack_output(&t, y, results, cmdq_tile_bytes(x, out));
+        pack_output(&t, y, 0, results, cmdq_tile_bytes(x, out));
 }

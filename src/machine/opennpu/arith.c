@@ -97,7 +97,11 @@ TV_INLINE int64_t clamp_s64(int64_t x) { return x > INT32_MAX ? INT32_MAX : x < 
     const opennpu_loops opennpu_loops_##id = {                                                                         \
         [OPENNPU_VX] = {loop, loop}, [OPENNPU_VE] = {loop, loop}, [OPENNPU_VR] = {loop, loop}};
 
-#define TV_SIZED(id, saturation, expression, kernel) saturation(id)
+#define TV_SIZED(id, saturation, expression, kernel)                                                                   \
+    saturation(id) int64_t opennpu_exact_##id(int32_t a, int32_t b, unsigned bits)                                     \
+    {                                                                                                                  \
+        return bits == 32 ? id##_wide(a, b) : id##_narrow(a, b, bits);                                                 \
+    }
 #define TV_REDUCE(id, identity, expression, kernel)                                                                    \
     TV_CLONES static void id##_loop(const opennpu_op *op, const opennpu_lanes *l)                                      \
     {                                                                                                                  \
@@ -149,6 +153,14 @@ static const int32_t *load_source(opennpu_machine *m, const opennpu_op *op, unsi
     return buffer->at;
 }
 
+/* Inner values: each lane's exact result, before it is cut or saturated to its width. */
+static void append_exact(opennpu_machine *m, const opennpu_op *op, const int32_t *a, const int32_t *b)
+{
+    opennpu_exact *exact = opcode_of(m, op)->exact;
+    for (uint32_t i = 0; m->values && exact && i < m->k; i++)
+        tv_values_integer(m->values, "exact", i, exact(a[i], b[i], 8u << op->class_));
+}
+
 bool opennpu_exec_lanes(opennpu_machine *m, const opennpu_op *op, opennpu_fault *fault)
 {
     static const int32_t zeros[OPENNPU_K_MAX];
@@ -159,6 +171,7 @@ bool opennpu_exec_lanes(opennpu_machine *m, const opennpu_op *op, opennpu_fault 
     lanes.a = load_source(m, op, OPENNPU_RS1, zeros, &buffers[OPENNPU_RS1]);
     lanes.b = load_source(m, op, OPENNPU_RS2, lanes.a, &buffers[OPENNPU_RS2]);
     lanes.c = load_source(m, op, OPENNPU_RS3, lanes.a, &buffers[OPENNPU_RS3]);
+    append_exact(m, op, lanes.a, lanes.b);
     /* After the sources: overwriting declares the group to be in lane form. */
     lanes.y = rd.count == 4 ? opennpu_vr_overwrite(m, rd.first) : buffers[OPENNPU_RD].at;
     (*opcode_of(m, op)->loops)[op->class_][op->sat](op, &lanes);
@@ -169,7 +182,7 @@ bool opennpu_exec_lanes(opennpu_machine *m, const opennpu_op *op, opennpu_fault 
 
 bool opennpu_exec_sized(opennpu_machine *m, const opennpu_op *op, opennpu_fault *fault)
 {
-    if (op->class_ != OPENNPU_VX)
+    if (op->class_ != OPENNPU_VX || m->values)
         return opennpu_exec_lanes(m, op, fault);
     opennpu_lanes lanes = {.y = opennpu_plane(m, op->rows[OPENNPU_RD].first), .k = m->k};
     lanes.a = opennpu_plane(m, op->rows[OPENNPU_RS1].first);

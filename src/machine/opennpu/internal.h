@@ -18,6 +18,7 @@
 #include "sim/fault.h"
 #include "sim/findings.h"
 #include "sim/memory.h"
+#include "sim/values.h"
 
 enum {
     OPENNPU_K_MAX = 64,
@@ -91,11 +92,15 @@ typedef void opennpu_lane_loop(const opennpu_op *op, const opennpu_lanes *lanes)
 /* The lane loops of an instruction by the class of its SIZED registers and by saturation. */
 typedef opennpu_lane_loop *const opennpu_loops[OPENNPU_CLASSES][2];
 
+/* The exact result of a lane of `bits` bits, before it is cut or saturated. */
+typedef int64_t opennpu_exact(int32_t a, int32_t b, unsigned bits);
+
 /* What the stages must know of an instruction: its row of insns.def, ops.def and times.def together. */
 typedef struct opennpu_opcode {
     const tv_insn *insn;
     opennpu_handler *execute;
     const opennpu_loops *loops; /* NULL: the handler needs none */
+    opennpu_exact *exact;       /* NULL: no integer lanes */
     tv_lane_op kernel;          /* TV_LANE_NONE: no SIMD variants */
     uint8_t engine;             /* opennpu_engine */
     uint8_t port_ticks;
@@ -192,6 +197,7 @@ struct opennpu_machine {
     uint64_t bytes[2]; /* loaded, stored */
     tv_fault_record fault;
     tv_trace_sink sink;
+    tv_values *values; /* inner values of instructions; NULL: not asked for */
 };
 
 /* opcodes.c. Row i describes row i of the instruction set. TV_ERR_MEMORY leaves *opcodes empty. */

@@ -299,7 +299,7 @@ TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool
 
 static outcome run_to(opennpu_machine *m, uint64_t end, uint64_t max_cycles)
 {
-    if (m->timing.emitter.sink || max_cycles != UINT64_MAX)
+    if (m->timing.emitter.sink || m->values || max_cycles != UINT64_MAX)
         return run_traced(m, end, max_cycles);
     if (m->mode == TV_MODE_FUNCTIONAL)
         return run_fast(m, end, true, false);
@@ -387,6 +387,8 @@ static void report_accesses(const opennpu_machine *m, const opennpu_op *op, cons
         report_access(sink, bank, (uint64_t)first,
                       tv_min_u64(4 * (uint64_t)m->k, OPENNPU_LUT_ENTRIES - (uint64_t)first), true);
 }
+
+static void collect(void *state, tv_values *values) { ((opennpu_machine *)state)->values = values; }
 
 static bool has_next(const void *state)
 {
@@ -572,6 +574,7 @@ const tv_target tv_target_opennpu = {
     .cycles = cycles,
     .execute = execute,
     .clear_fault = clear_fault,
+    .collect = collect,
     .loaded = loaded,
     .state_at = opennpu_state_at,
     .visit_state = opennpu_visit_state,

@@ -22,6 +22,7 @@ typedef struct behavior {
     const opennpu_loops *loops;
     tv_lane_op kernel;
     uint16_t effects;
+    opennpu_exact *exact;
 } behavior;
 
 /* A row for which insns.def has no instruction does not compile. */
@@ -30,11 +31,12 @@ typedef struct behavior {
     static const behavior behavior_##id = {__VA_ARGS__};
 
 #define TV_SIZED(id, saturation, expression, kernel)                                                                   \
-    BEHAVIOR(id, opennpu_exec_sized, &opennpu_loops_##id, TV_LANE_##kernel, 0)
+    BEHAVIOR(id, opennpu_exec_sized, &opennpu_loops_##id, TV_LANE_##kernel, 0, opennpu_exact_##id)
 #define TV_REDUCE(id, identity, expression, kernel)                                                                    \
-    BEHAVIOR(id, opennpu_exec_lanes, &opennpu_loops_##id, TV_LANE_##kernel, 0)
-#define TV_LANES(id, expression, kernel) BEHAVIOR(id, opennpu_exec_lanes, &opennpu_loops_##id, TV_LANE_##kernel, 0)
-#define TV_OP(id, handler, effects) BEHAVIOR(id, opennpu_exec_##handler, NULL, TV_LANE_NONE, effects)
+    BEHAVIOR(id, opennpu_exec_lanes, &opennpu_loops_##id, TV_LANE_##kernel, 0, NULL)
+#define TV_LANES(id, expression, kernel)                                                                               \
+    BEHAVIOR(id, opennpu_exec_lanes, &opennpu_loops_##id, TV_LANE_##kernel, 0, NULL)
+#define TV_OP(id, handler, effects) BEHAVIOR(id, opennpu_exec_##handler, NULL, TV_LANE_NONE, effects, NULL)
 #include "machine/opennpu/ops.def"
 #undef TV_SIZED
 #undef TV_REDUCE
@@ -124,6 +126,7 @@ static void init_row(opennpu_opcode *row, const tv_isa *isa, const struct instru
     uint32_t lanes = source->behavior->effects & OPENNPU_LANE0_ONLY ? 1 : k;
     row->execute = source->behavior->execute;
     row->loops = source->behavior->loops;
+    row->exact = source->behavior->exact;
     row->kernel = source->behavior->kernel;
     row->effects = source->behavior->effects;
     row->engine = (uint8_t)source->engine;

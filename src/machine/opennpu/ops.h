@@ -5,7 +5,9 @@
 
 #include "machine/opennpu/internal.h"
 
-#define TV_SIZED(id, saturation, expression, kernel) extern const opennpu_loops opennpu_loops_##id;
+#define TV_SIZED(id, saturation, expression, kernel)                                                                   \
+    extern const opennpu_loops opennpu_loops_##id;                                                                     \
+    opennpu_exact opennpu_exact_##id;
 #define TV_REDUCE(id, identity, expression, kernel) extern const opennpu_loops opennpu_loops_##id;
 #define TV_LANES(id, expression, kernel) extern const opennpu_loops opennpu_loops_##id;
 #define TV_OP(id, handler, effects) opennpu_handler opennpu_exec_##handler;

@@ -33,6 +33,13 @@ static void widen_inputs(const pccx_machine *m, const pccx_op *op, const cvo_mem
         mem->x[i] = mem->x[i] - e_max;
 }
 
+/* Inner values: what the function is computed of. */
+static void append_arguments(const pccx_machine *m, const pccx_op *op, const cvo_memory *mem)
+{
+    for (uint32_t i = 0; m->values && i < op->length; i++)
+        tv_values_real(m->values, "argument", i, (double)mem->x[i]);
+}
+
 /* mem->narrow = results rounded to BF16, after adding the old destination with `accm`. */
 static void narrow_outputs(pccx_machine *m, const pccx_op *op, const cvo_memory *mem, float *results, uint64_t count)
 {
@@ -59,6 +66,7 @@ static bool execute_elementwise(pccx_machine *m, const pccx_op *op, tv_func func
         return pccx_reject_memory(why);
     pccx_load_vector(m, op->src, PCCX_FIFO_TO_SFU, op->length, mem.narrow);
     widen_inputs(m, op, &mem);
+    append_arguments(m, op, &mem);
     if (op->accumulate) {
         tv_func_f32_row(func, mem.x, op->length, mem.y);
         narrow_outputs(m, op, &mem, mem.y, op->length);
@@ -84,8 +92,11 @@ bool pccx_execute_CVO_REDUCE_SUM(pccx_machine *m, const pccx_op *op, pccx_reject
     float sum = 0;
     pccx_load_vector(m, op->src, PCCX_FIFO_TO_SFU, op->length, mem.narrow);
     widen_inputs(m, op, &mem);
-    for (uint32_t i = 0; i < op->length; i++)
+    for (uint32_t i = 0; i < op->length; i++) {
         sum = sum + mem.x[i];
+        if (m->values)
+            tv_values_real(m->values, "sum", i, (double)sum);
+    }
     narrow_outputs(m, op, &mem, &sum, 1);
     return store_results(m, op, mem.narrow, 1);
 }
@@ -110,6 +121,7 @@ bool pccx_execute_CVO_SCALE(pccx_machine *m, const pccx_op *op, pccx_rejection *
     bool divide = pccx_CVO_recip_scale(op->word);
     pccx_load_lanes(m, op->src + 1, op->length, mem.narrow);
     widen_inputs(m, op, &mem);
+    append_arguments(m, op, &mem);
     if (pccx_CVO_sub_emax(op->word) && !op->accumulate) {
         scale_differences(&mem, op->length, (double)scalar, divide);
     } else {

@@ -18,6 +18,7 @@
 #include "sim/findings.h"
 #include "sim/memory.h"
 #include "sim/pool.h"
+#include "sim/values.h"
 
 enum {
     PCCX_WORD_BYTES = 16, /* an L2 word … */
@@ -92,6 +93,7 @@ typedef struct pccx_machine {
     tv_gemm_s4s8_fn *multiply;
     tv_gemv_scaled_fn *multiply_rows; /* of one vector */
     tv_pool *pool;                    /* NULL: one thread */
+    tv_values *values;                /* inner values of instructions; NULL: not asked for */
     tv_buf scratch;                   /* an instruction's results before they are written */
 
     const tv_program *program; /* borrowed; NULL: none */

@@ -355,6 +355,8 @@ static void report_weights(const pccx_op *op, const tv_access_sink *sink)
     }
 }
 
+static void collect(void *state, tv_values *values) { ((pccx_machine *)state)->values = values; }
+
 static bool has_next(const void *state)
 {
     const pccx_machine *m = state;
@@ -429,6 +431,7 @@ const tv_target tv_target_pccx = {
     .cycles = cycles,
     .execute = execute,
     .clear_fault = clear_fault,
+    .collect = collect,
     .window = "mmio",
     .loaded = loaded,
     .state_at = pccx_state_at,

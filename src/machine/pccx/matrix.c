@@ -241,17 +241,28 @@ static uint16_t find_max_stored(const uint8_t *y, size_t n)
 typedef struct product {
     const pccx_op *op;
     const matrix_memory *mem;
+    tv_values *values; /* inner values; NULL: not asked for */
     tv_gemm_s4s8_fn *multiply;
     const uint8_t *weights;
     size_t rows;
     uint32_t first;
 } product;
 
+/* The exact sum of an output and its product with both scales, 8 significant bits each, which binary64 has exactly. */
+static void append_inner(tv_values *values, uint64_t element, int32_t sum, double scale)
+{
+    tv_values_integer(values, "sum", element, sum);
+    tv_values_real(values, "scaled", element, sum * scale);
+}
+
 /* Section 4 step 5: y[r][first + from + i] from its exact sum acc[i * step], for i < count. */
 static void scale_outputs(const product *p, uint32_t r, const int32_t *acc, size_t step, size_t from, size_t count)
 {
     const matrix_memory *mem = p->mem;
     uint16_t *y = mem->y + r * (size_t)p->op->n + p->first + from;
+    for (size_t i = 0; p->values && i < count; i++)
+        append_inner(p->values, r * (uint64_t)p->op->n + p->first + from + i, acc[i * step],
+                     (double)mem->row_scale[r] * (double)mem->scale[p->first + from + i]);
     tv_bf16_scale(acc, step, mem->row_scale[r], mem->scale + p->first + from, p->op->accumulate ? y : NULL, count, y);
 }
 
@@ -289,7 +300,7 @@ static void multiply_panels(void *user, uint64_t from, uint64_t to)
 static void multiply_blocks(pccx_machine *m, const pccx_op *op, const matrix_memory *mem)
 {
     stream_reader stream = open_stream(m, op);
-    product p = {.op = op, .mem = mem, .multiply = m->multiply};
+    product p = {.op = op, .mem = mem, .values = m->values, .multiply = m->multiply};
     for (uint32_t n = 0; n < op->n; n++)
         mem->scale[n] = 1.0f;
     if (pccx_MATRIX_w_scale(op->word))
@@ -299,7 +310,7 @@ static void multiply_blocks(pccx_machine *m, const pccx_op *op, const matrix_mem
     for (; p.first < op->n; p.first += (uint32_t)p.rows) {
         size_t left = op->n - p.first, max = mem->panel || left < WEIGHT_BLOCK ? left : WEIGHT_BLOCK;
         p.weights = read_rows(&stream, mem->beats, max, mem->row, &p.rows);
-        tv_pool *pool = p.rows * op->m * (uint64_t)op->k < PARALLEL_MIN_MACS ? NULL : m->pool;
+        tv_pool *pool = m->values || p.rows * op->m * (uint64_t)op->k < PARALLEL_MIN_MACS ? NULL : m->pool;
         if (mem->panel)
             tv_pool_run(pool, tv_ceil_div(p.rows, TV_PANEL_PAIR), multiply_panels, &p);
         else
@@ -379,7 +390,7 @@ static bool execute_matrix(pccx_machine *m, const pccx_op *op, pccx_rejection *w
     if (!load_activations(m, op, &mem, why))
         return false;
     bool uses_fifo = op->src == PCCX_TAG_FIFO || op->dst == PCCX_TAG_FIFO;
-    if (op->m == 1 && !uses_fifo && multiply_vector(m, op, &mem))
+    if (op->m == 1 && !uses_fifo && !m->values && multiply_vector(m, op, &mem))
         return true;
     multiply_blocks(m, op, &mem);
     store_outputs(m, op, &mem);
