@@ -30,6 +30,7 @@
 #include "trivet/codec.h"
 #include "trivet/commit.h"
 #include "trivet/config.h"
+#include "trivet/cosim.h"
 #include "trivet/debug.h"
 #include "trivet/diag.h"
 #include "trivet/dtype.h"
