@@ -7,11 +7,13 @@
 #include "cli/cli.h"
 #include "cli/elements.h"
 #include "cli/infer_job.h"
+#include "cli/run_commits.h"
 #include "cli/run_outputs.h"
 #include "cli/run_report.h"
 
 static const cli_option options[] = {
     RUN_OUTPUTS_OPTIONS,
+    RUN_COMMITS_OPTIONS,
     {"dump", 0, "SPACE:ADDR:LEN[:TYPE]", "print LEN elements after the run; may be repeated", "RANGE"},
     {"load", 0, "SPACE:ADDR=FILE", "fill memory from a file before the run; may be repeated", "FILL"},
     {"until", 0, "N", "stop before instruction N (or a label) of the last program", "LABEL"},
@@ -41,6 +43,7 @@ typedef struct job {
     tv_program **programs;
     unsigned count;
     run_outputs traces;
+    run_commits commits;
     tv_output_group *files; /* all files of the run, of the command */
     output_list outputs;    /* declared outputs of the programs */
     dump *dumps;
@@ -448,6 +451,8 @@ static int run_programs(cli *c)
     if (status == TV_OK)
         status = open_traces(&j);
     if (status == TV_OK)
+        status = run_commits_open(&j.commits, c, j.machine);
+    if (status == TV_OK)
         status = cli_outputs(c, &j.files);
     if (status == TV_OK)
         status = run_all(&j);
@@ -455,6 +460,10 @@ static int run_programs(cli *c)
         status = run_outputs_finish(&j.traces, j.files);
     else
         run_outputs_abandon(&j.traces);
+    if (status == TV_OK)
+        status = run_commits_finish(&j.commits, j.files, &c->sink);
+    else
+        run_commits_abandon(&j.commits);
     if (status == TV_OK)
         status = print_result(&j);
     if (status == TV_OK)

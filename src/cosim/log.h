@@ -8,6 +8,7 @@
 #define TV_COSIM_LOG_H
 
 #include "base/arena.h"
+#include "base/json_value.h"
 #include "base/sv.h"
 #include "trivet/cosim.h"
 
@@ -60,5 +61,8 @@ const char *log_parse_line(tv_sv line, tv_arena *arena, text_table *texts, tv_co
 /* The same for a binary record. */
 const char *log_parse_record(const uint8_t *data, size_t size, tv_arena *arena, text_table *texts, tv_commit *out,
                              bool *memory);
+
+/* The object with the parameters in the header, or NULL. */
+const tv_json_value *log_settings(const tv_commit_log_reader *reader);
 
 #endif

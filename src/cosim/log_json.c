@@ -190,6 +190,8 @@ static void read_record(line_parser *p, const tv_json_value *v, tv_commit *c)
     c->fault = read_text(p, v, "fault");
     c->fault_name = read_text(p, v, "fault_name");
     c->fault_message = tv_json_string(tv_json_get(v, "fault_message"));
+    if (c->fault_message && strlen(c->fault_message) > LOG_TEXT_MAX)
+        fail(p, "a text is too long");
     c->issue = read_number(p, v, "issue", TV_CYCLE_UNKNOWN);
     c->start = read_number(p, v, "start", TV_CYCLE_UNKNOWN);
     c->end = read_number(p, v, "end", TV_CYCLE_UNKNOWN);

@@ -197,20 +197,10 @@ const char *tv_commit_log_target(const tv_commit_log_reader *r)
     return tv_json_string(tv_json_get(r->header, "target"));
 }
 
-tv_status tv_commit_log_config(const tv_commit_log_reader *r, const tv_diag_sink *sink, tv_config **out)
+const tv_json_value *log_settings(const tv_commit_log_reader *r)
 {
-    tv_config *config;
-    TV_TRY(tv_config_new(tv_commit_log_target(r), sink, &config));
-    tv_status status = TV_OK;
     const tv_json_value *v = tv_json_get(r->header, "config");
-    for (v = tv_json_is(v, TV_JSON_OBJECT) ? tv_json_first(v) : NULL; v && status == TV_OK; v = v->next)
-        status = tv_config_set(config, v->key, v->type == TV_JSON_STRING ? v->text : "", sink);
-    if (status != TV_OK) {
-        tv_config_free(config);
-        return status;
-    }
-    *out = config;
-    return TV_OK;
+    return tv_json_is(v, TV_JSON_OBJECT) ? v : NULL;
 }
 
 /* ---- Records ---- */
@@ -247,8 +237,7 @@ static tv_status parse_json(tv_commit_log_reader *r, const tv_diag_sink *sink, b
     return memory ? tv_fail_memory(sink) : error ? report_damage(r, sink, error) : TV_OK;
 }
 
-tv_status tv_commit_log_next(tv_commit_log_reader *r, const tv_diag_sink *sink, const tv_commit **commit,
-                             uint64_t *line)
+tv_status tv_commit_log_next(tv_commit_log_reader *r, const tv_diag_sink *sink, const tv_commit **out, uint64_t *line)
 {
     tv_arena spare;
     bool end = false;
@@ -261,7 +250,7 @@ tv_status tv_commit_log_next(tv_commit_log_reader *r, const tv_diag_sink *sink, 
         r->failed = true;
         return status;
     }
-    *commit = end ? NULL : &r->commit;
+    *out = end ? NULL : &r->commit;
     if (line)
         *line = r->line;
     return TV_OK;

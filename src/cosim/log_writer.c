@@ -107,20 +107,61 @@ static void write_hex_member(tv_buf *buf, const char *key, const uint8_t *bytes,
     tv_buf_str(buf, "\"");
 }
 
-static void write_text_member(tv_commit_log_writer *w, const char *key, const char *text)
+/* A number, as a text in hexadecimal when it does not fit the integers of JSON readers. */
+static void write_number_member(tv_buf *buf, const char *key, uint64_t value)
 {
-    tv_buf_printf(&w->record, ",\"%s\":", key);
+    if (value <= INT64_MAX)
+        tv_buf_printf(buf, ",\"%s\":%llu", key, (unsigned long long)value);
+    else
+        tv_buf_printf(buf, ",\"%s\":\"0x%llx\"", key, (unsigned long long)value);
+}
+
+/* A number that is left out if it is unknown. */
+static void write_known_member(tv_buf *buf, const char *key, uint64_t value)
+{
+    if (value != UINT64_MAX)
+        write_number_member(buf, key, value);
+}
+
+static bool needs_no_escape(const char *text)
+{
+    for (; *text; text++)
+        if (*text < ' ' || *text > '~' || *text == '"' || *text == '\\')
+            return false;
+    return true;
+}
+
+static void write_string(tv_commit_log_writer *w, const char *text)
+{
+    if (needs_no_escape(text)) {
+        tv_buf_str(&w->record, "\"");
+        tv_buf_str(&w->record, text);
+        tv_buf_str(&w->record, "\"");
+        return;
+    }
     tv_json_writer_init_buf(&w->json, &w->record, TV_JSON_COMPACT);
     tv_json_write_string(&w->json, text);
     tv_json_writer_finish(&w->json);
 }
 
+/* Nothing for NULL and "". */
+static void write_text_member(tv_commit_log_writer *w, const char *key, const char *text)
+{
+    if (!text || !text[0])
+        return;
+    tv_buf_printf(&w->record, ",\"%s\":", key);
+    write_string(w, text);
+}
+
 static void write_effect_json(tv_commit_log_writer *w, const tv_effect *e, bool is_first)
 {
     tv_buf *buf = &w->record;
-    tv_buf_printf(buf, "%s{\"space\":\"%s\",\"addr\":%llu,\"unit_bytes\":%llu,\"bytes\":%llu,\"write\":%s",
-                  is_first ? "" : ",", e->space, (unsigned long long)e->addr, (unsigned long long)e->unit_bytes,
-                  (unsigned long long)e->bytes, e->write ? "true" : "false");
+    tv_buf_str(buf, is_first ? "{\"space\":" : ",{\"space\":");
+    write_string(w, e->space);
+    write_number_member(buf, "addr", e->addr);
+    write_number_member(buf, "unit_bytes", e->unit_bytes);
+    write_number_member(buf, "bytes", e->bytes);
+    tv_buf_str(buf, e->write ? ",\"write\":true" : ",\"write\":false");
     if (e->queue)
         tv_buf_str(buf, ",\"queue\":true");
     if (e->before)
@@ -132,13 +173,14 @@ static void write_effect_json(tv_commit_log_writer *w, const tv_effect *e, bool 
 
 static void write_value_json(tv_commit_log_writer *w, const tv_inner_value *v, bool is_first)
 {
-    tv_buf_printf(&w->record, "%s{\"name\":\"%s\",\"element\":%llu", is_first ? "" : ",", v->name,
-                  (unsigned long long)v->element);
+    tv_buf_str(&w->record, is_first ? "{\"name\":" : ",{\"name\":");
+    write_string(w, v->name);
+    write_number_member(&w->record, "element", v->element);
     if (v->is_integer) {
         tv_buf_printf(&w->record, ",\"integer\":%lld}", (long long)v->integer);
         return;
     }
-    tv_buf_printf(&w->record, ",\"real\":");
+    tv_buf_str(&w->record, ",\"real\":");
     if (v->real - v->real != 0) { /* infinite or NaN, which JSON numbers cannot be */
         tv_buf_str(&w->record, v->real > 0 ? "\"inf\"}" : v->real < 0 ? "\"-inf\"}" : "\"nan\"}");
         return;
@@ -149,27 +191,21 @@ static void write_value_json(tv_commit_log_writer *w, const tv_inner_value *v, b
     tv_buf_str(&w->record, "}");
 }
 
-static void write_cycle_member(tv_buf *buf, const char *key, uint64_t cycle)
-{
-    if (cycle != TV_CYCLE_UNKNOWN)
-        tv_buf_printf(buf, ",\"%s\":%llu", key, (unsigned long long)cycle);
-}
-
 static void write_instruction_json(tv_commit_log_writer *w, const tv_commit *c)
 {
     tv_buf *buf = &w->record;
-    tv_buf_printf(buf, ",\"origin\":\"%s\",\"index\":%llu,\"word\":\"0x%llx\"", log_origins[c->origin],
-                  (unsigned long long)c->index, (unsigned long long)c->word);
-    if (c->insn)
-        tv_buf_printf(buf, ",\"insn\":\"%s\"", c->insn);
+    tv_buf_printf(buf, ",\"origin\":\"%s\"", log_origins[c->origin]);
+    write_known_member(buf, "index", c->index);
+    tv_buf_printf(buf, ",\"word\":\"0x%llx\"", (unsigned long long)c->word);
+    write_text_member(w, "insn", c->insn);
     if (c->fault) {
-        tv_buf_printf(buf, ",\"fault\":\"%s\"", c->fault);
+        write_text_member(w, "fault", c->fault);
         write_text_member(w, "fault_name", c->fault_name);
         write_text_member(w, "fault_message", c->fault_message);
     }
     if (c->asynchronous)
         tv_buf_str(buf, ",\"asynchronous\":true");
-    if (c->file) {
+    if (c->file && c->file[0]) {
         write_text_member(w, "file", c->file);
         tv_buf_printf(buf, ",\"line\":%u", c->line);
     }
@@ -178,12 +214,15 @@ static void write_instruction_json(tv_commit_log_writer *w, const tv_commit *c)
 static void write_json(tv_commit_log_writer *w, const tv_commit *c)
 {
     tv_buf *buf = &w->record;
-    tv_buf_printf(buf, "{\"kind\":\"%s\",\"order\":%llu", log_kinds[c->kind], (unsigned long long)c->order);
+    tv_buf_printf(buf, "{\"kind\":\"%s\"", log_kinds[c->kind]);
+    write_known_member(buf, "order", c->order);
     if (c->kind == TV_COMMIT_INSTRUCTION)
         write_instruction_json(w, c);
-    write_cycle_member(buf, "issue", c->issue);
-    write_cycle_member(buf, "start", c->start);
-    write_cycle_member(buf, "end", c->end);
+    if (c->kind == TV_COMMIT_INSTRUCTION || c->kind == TV_COMMIT_COMPLETION) {
+        write_known_member(buf, "issue", c->issue);
+        write_known_member(buf, "start", c->start);
+        write_known_member(buf, "end", c->end);
+    }
     if (c->effect_count) {
         tv_buf_str(buf, ",\"effects\":[");
         for (unsigned i = 0; i < c->effect_count; i++)

@@ -391,6 +391,53 @@ static void write_nothing(void *user, const void *bytes, size_t size)
     (void)size;
 }
 
+static void commit_logs(void **state)
+{
+    (void)state;
+    static const char log[] = "{\"commit_log\":1,\"target\":\"pccx\"}\n{}\n[]\n";
+    char saved[4096];
+    tv_commit_log_writer *writer;
+    tv_commit_log_reader *reader;
+    const tv_commit *commit;
+    uint64_t records;
+    tv_machine *machine = build("pccx");
+    tv_config *config = NULL;
+    NULL_CASE(tv_commit_log_open, sink);
+    assert_int_equal(tv_commit_log_open("/none/none", TV_COMMIT_LOG_JSON, tv_machine_config(machine), NULL, &writer),
+                     TV_ERR_IO);
+    assert_int_equal(
+        tv_commit_log_open(in_folder("commit.log"), TV_COMMIT_LOG_JSON, tv_machine_config(machine), NULL, &writer),
+        TV_OK);
+    strcpy(saved, path);
+    NULL_CASE(tv_commit_log_finish, group);
+    NULL_CASE(tv_commit_log_finish, sink);
+    assert_int_equal(tv_commit_log_finish(writer, NULL, NULL), TV_OK);
+    NULL_CASE(tv_commit_log_read, sink);
+    assert_int_equal(tv_commit_log_read("/none/none", NULL, &reader), TV_ERR_INPUT);
+    assert_int_equal(tv_commit_log_read(saved, NULL, &reader), TV_OK);
+    NULL_CASE(tv_commit_log_replay, sink);
+    assert_int_equal(tv_commit_log_replay(reader, machine, NULL, &records), TV_OK);
+    assert_int_equal(records, 0);
+    tv_commit_log_close(reader);
+    NULL_CASE(tv_commit_log_read_bytes, data);
+    NULL_CASE(tv_commit_log_read_bytes, sink);
+    assert_int_equal(tv_commit_log_read_bytes("x", NULL, 0, NULL, &reader), TV_ERR_INPUT);
+    assert_int_equal(tv_commit_log_read_bytes("x", log, sizeof log - 1, NULL, &reader), TV_OK);
+    NULL_CASE(tv_commit_log_config, sink);
+    assert_int_equal(tv_commit_log_config(reader, NULL, &config), TV_OK);
+    NULL_CASE(tv_commit_log_next, sink);
+    NULL_CASE(tv_commit_log_next, line);
+    assert_int_equal(tv_commit_log_next(reader, NULL, &commit, NULL), TV_OK);
+    assert_int_equal(tv_commit_log_next(reader, NULL, &commit, NULL), TV_ERR_INPUT);
+    tv_commit_log_close(reader);
+    NULL_CASE(tv_commit_log_close, reader);
+    tv_commit_log_close(NULL);
+    NULL_CASE(tv_commit_log_abandon, writer);
+    tv_commit_log_abandon(NULL);
+    tv_config_free(config);
+    tv_machine_free(machine);
+}
+
 static void debuggers(void **state)
 {
     (void)state;
@@ -610,6 +657,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(programs),
         cmocka_unit_test(machines),
         cmocka_unit_test(traces_and_reports),
+        cmocka_unit_test(commit_logs),
         cmocka_unit_test(debuggers),
         cmocka_unit_test(language_models),
         cmocka_unit_test(networks),
@@ -619,7 +667,8 @@ int main(int argc, char **argv)
         return 2;
     models = argv[1];
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    static const char *const written[] = {"plain", "nulls.elf", "trace.json", "trace.csv", "report.html", "graph"};
+    static const char *const written[] = {"plain",       "nulls.elf",  "trace.json", "trace.csv",
+                                          "report.html", "commit.log", "graph"};
     for (size_t i = 0; i < sizeof written / sizeof written[0]; i++)
         unlink(in_folder(written[i]));
     rmdir(folder);

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Commit logs of the command line: replays give the final state of the run; options; damaged logs.
+
+    run.py TRIVET
+"""
+
+import glob
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import suite as suites  # noqa: E402  pylint: disable=wrong-import-position
+
+ROOT = suites.ROOT
+# What each machine has: the range that is compared after a run, and options.
+MACHINES = {
+    "pccx": (("l2:0:8192:hex16", "host:0:32768:hex16", "const:0:512:hex8"), ("-D", "l2.words=4096", "-D", "host.bytes=1Mi")),
+    "opennpu": (("vx:0:256:hex8", "mem:0:32768:hex8"), ("-c", "test")),
+    "cmdq": (("spm:0:0:32768:hex8", "dram:0:32768:hex8"), ("-c", "mobile")),
+}
+
+
+class Runner(suites.Suite):
+    def call(self, *arguments):
+        p = subprocess.run([self.trivet, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+        return p.returncode, p.stdout, p.stderr
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+
+def dumps_of(text):
+    result = json.loads(text)["result"]
+    return result and result["dumps"]
+
+
+def replays_give_the_final_state(t):
+    endings = ("log", "bin", "log.zst", "bin.zst")
+    for machine, (ranges, options) in MACHINES.items():
+        count = 0
+        dumps = [word for r in ranges for word in ("--dump", r)]
+        for path in sorted(glob.glob(os.path.join(ROOT, "examples", machine, "*.s")) + glob.glob(os.path.join(ROOT, "examples", machine, "*[a-z].json"))):
+            if "expect" in path:
+                continue
+            log = t.path("run." + endings[count % 4])
+            code, out, _ = t.call("run", path, *options, *dumps, "--commit-log", log, "--json", "--no-hazards")
+            if code == 2:  # not a program of this profile
+                continue
+            count += 1
+            replayed, again, err = t.call("cosim", "replay", log, *dumps, "--json")
+            t.equal(path, (replayed, err), (0, ""))
+            t.expect(path + " has the state", dumps_of(again) == dumps_of(out) and dumps_of(out))
+        t.expect("programs of " + machine, count >= 4, count)
+
+
+def contents_are_chosen(t):
+    log, source = t.path("chosen.log"), "examples/pccx/softmax.s"
+
+    def records(*options):
+        t.equal("run", t.call("run", "-q", source, "--commit-log", log, *options)[0], 0)
+        with open(log, encoding="utf-8") as file:
+            return [json.loads(line) for line in file][1:]
+    plain = records()
+    t.expect("writes and cycles", any("end" in r for r in plain) and all(e["write"] and "before" not in e for r in plain for e in r.get("effects", ())))
+    t.expect("no cycles", not any("end" in r for r in records("--functional")))
+    t.expect("reads", any(not e["write"] for r in records("--commit-contents", "reads") for e in r.get("effects", ())))
+    full = records("--commit-contents", "before,reads")
+    t.expect("before", all("before" in e for r in full if r["kind"] == "instruction" for e in r.get("effects", ()) if e["write"]))
+    t.equal("words", [r["word"] for r in plain if r["kind"] == "instruction"], [r["word"] for r in full if r["kind"] == "instruction"])
+
+
+def options_are_checked(t):
+    log, source = t.path("options.log"), "examples/pccx/softmax.s"
+    for arguments, code in (
+            (("run", source, "--commit-log", "-"), "TV-U004"), (("run", source, "--commit-contents", "reads"), "TV-U006"),
+            (("run", source, "--commit-log", log, "--commit-contents", "writes"), "TV-U004"),
+            (("run", source, "--commit-log", log, "--commit-contents", "reads,"), "TV-U004"),
+            (("run", source, "--commit-log", source), "TV-U007"), (("run", source, "--commit-log", log, "--trace", log), "TV-U007"),
+            (("cosim", "replay"), "TV-U005"), (("cosim", "repeat", log), "TV-U004"), (("cosim", "replay", t.path("none")), "TV-F001"),
+            (("cosim", "replay", source), "TV-V001")):
+        result, _, err = t.call(*arguments)
+        t.expect(" ".join(arguments), result == 2 and code in err, err)
+        t.expect("no file is left", not os.path.exists(log))
+
+
+def logs_that_do_not_fit_are_rejected(t):
+    path = t.path("damaged.log")
+    head = {"commit_log": 1, "target": "pccx", "config": {"l2.words": "64"}}
+    write = {"effects": [{"space": "l2", "addr": 63, "after": "00" * 16}]}
+    for change, code in (({}, None), ({"target": "vax"}, "TV-C007"), ({"config": {"l2.word": "64"}}, "TV-C001"), ({"config": {"l2.words": 64}}, "TV-C002")):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("%s\n%s\n" % (json.dumps({**head, **change}), json.dumps(write)))
+        result, _, err = t.call("cosim", "replay", path)
+        t.expect(str(change), result == (2 if code else 0) and (not code or code in err), err)
+    for effect, code in (({"addr": 64}, "TV-M002"), ({"space": "l3"}, "TV-M001")):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("%s\n%s\n" % (json.dumps(head), json.dumps({"effects": [{**write["effects"][0], **effect}]})))
+        result, _, err = t.call("cosim", "replay", path)
+        t.expect(str(effect), result == 2 and code in err, err)
+
+
+def main():
+    options = suites.parse_arguments(__doc__, "trivet")
+    suite = Runner(options.trivet, options)
+    suite.run_tests([replays_give_the_final_state, contents_are_chosen, options_are_checked, logs_that_do_not_fit_are_rejected], suite)
+    return suite.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
