@@ -23,7 +23,8 @@ enum {
     LINES = 200000,
     INSTRUCTIONS = 1000000,
     VECTOR_INSTRUCTIONS = 1600000,
-    MMAS = 400000
+    MMAS = 400000,
+    EXECUTIONS = 1000000
 };
 
 typedef struct bench_data {
@@ -68,6 +69,46 @@ static void decode(void *user)
     for (int i = 0; i < WORDS; i++)
         sum += (uint64_t)tv_codec_decode(d->codec, d->words[i], NULL);
     d->sink += sum;
+}
+
+/* The fields of a word, and its first uop, as numbers. */
+static void decode_values(void *user)
+{
+    bench_data *d = user;
+    uint64_t sum = 0, values[16];
+    tv_uop_values uop;
+    for (int i = 0; i < WORDS; i++) {
+        int insn = tv_codec_decode(d->codec, d->words[i], NULL);
+        unsigned n = tv_codec_values(d->codec, (unsigned)insn, d->words[i], values, 16);
+        sum += n ? values[n - 1] : 0;
+        if (tv_codec_uop_values_at(d->codec, (unsigned)insn, 0, d->words[i], &uop))
+            sum += uop.packed;
+    }
+    d->sink += sum;
+}
+
+/* Executes `word` EXECUTIONS times with a record of what it writes. */
+static void execute_word(bench_data *d, uint64_t word)
+{
+    tv_machine *machine;
+    tv_commit commit;
+    if (tv_machine_new(d->config, TV_MODE_FULL, NULL, &machine) != TV_OK)
+        exit(2);
+    for (int i = 0; i < EXECUTIONS; i++) {
+        if (tv_machine_execute(machine, word, TV_COMMIT_WRITES, &commit) != TV_OK || commit.fault)
+            exit(2);
+        d->sink += commit.effects[0].after[0];
+    }
+    tv_machine_free(machine);
+}
+
+/* memset fmap_shape[0], 1, 1, 1 */
+static void execute_memset(void *data) { execute_word(data, UINT64_C(3) << 60 | UINT64_C(1) << 36 | 1 << 20 | 1 << 4); }
+
+/* cvo.exp l2[128], l2[64], len=64 */
+static void execute_cvo(void *data)
+{
+    execute_word(data, UINT64_C(4) << 60 | UINT64_C(64) << 39 | UINT64_C(128) << 22 | 64 << 6);
 }
 
 static void count_newlines(void *user)
@@ -396,6 +437,11 @@ int main(int argc, char **argv)
         return print_queue_memory(argv[2]);
     static const row rows[] = {
         {"pccx decode", "M words/s", "`sum words`", WORDS, 1e6, 50, decode, sum_words},
+        {"pccx fields and uop as numbers", "M words/s", "`sum words`", WORDS, 1e6, 10, decode_values, sum_words},
+        {"pccx MEMSET, a word at a time with its commit record", "M instructions/s", "`sum words`", EXECUTIONS, 1e6, 5,
+         execute_memset, sum_words},
+        {"pccx CVO of 64, a word at a time with its commit record", "M instructions/s", "`sum words`", EXECUTIONS, 1e6,
+         1, execute_cvo, sum_words},
         {"pccx assembler", "M lines/s", "`count newlines`", LINES, 1e6, 0.3, assemble, count_newlines},
         {"pccx MEMSET + CVO of 8, executed and timed", "M instructions/s", "`sum words`", INSTRUCTIONS, 1e6, 0.5,
          simulate, sum_words},

@@ -116,10 +116,31 @@ typedef struct tv_uop_info {
 /* Uop `i` of `insn`, with the fields of `word`. */
 TV_API int tv_codec_uop_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t word, tv_uop_info *out);
 
+/* Stores the fields of `word` in `values` as numbers, in the order of tv_codec_field_at, at most `capacity` of them.
+ * Returns the number of fields of the format of `insn`. */
+TV_API unsigned tv_codec_values(const tv_codec *codec, unsigned insn, uint64_t word, uint64_t *values,
+                                unsigned capacity);
+
 typedef struct tv_field_value {
     const char *name;
     uint64_t value;
 } tv_field_value;
+
+enum { TV_UOP_FIELDS = 8 };
+
+/* A micro-operation as numbers: tv_uop_info without text. */
+typedef struct tv_uop_values {
+    const char *type;
+    unsigned route; /* 0: it moves no data */
+    int skipped;
+    unsigned width; /* bits of `packed` */
+    uint64_t packed;
+    unsigned field_count;
+    tv_field_value fields[TV_UOP_FIELDS];
+} tv_uop_values;
+
+/* Uop `i` of `insn`, with the fields of `word`. */
+TV_API int tv_codec_uop_values_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t word, tv_uop_values *out);
 
 /* Encodes the instruction with the id `id` ("CVO_EXP") from `count` named values in `fields`, which may be NULL when
  * `count` is 0. Fields that are not given are zero. The result goes to `word`. TV_ERR_INPUT: unknown instruction

@@ -27,7 +27,15 @@ struct tv_codec {
     pattern *patterns, *order; /* in the order of the rows; grouped by key */
     unsigned pattern_count;
     uint16_t first[(1 << INDEX_BITS_MAX) + 1];
+    uint16_t (*fields)[TV_FORMAT_FIELDS]; /* of each format */
+    uint8_t *field_counts;
 };
+
+const uint16_t *tv_codec_format_fields(const tv_codec *codec, unsigned format, unsigned *count)
+{
+    *count = codec->field_counts[format];
+    return codec->fields[format];
+}
 
 uint64_t tv_field_get(const tv_isa *isa, const tv_field *field, uint64_t word)
 {
@@ -212,7 +220,22 @@ void tv_codec_free(tv_codec *codec)
         return;
     free(codec->patterns);
     free(codec->order);
+    free(codec->fields);
+    free(codec->field_counts);
     free(codec);
+}
+
+/* Lists the fields of each format. False: out of memory. */
+static bool list_fields(tv_codec *codec)
+{
+    const tv_isa *isa = codec->isa;
+    codec->fields = calloc(isa->format_count + 1, sizeof *codec->fields);
+    codec->field_counts = calloc(isa->format_count + 1, sizeof *codec->field_counts);
+    if (!codec->fields || !codec->field_counts)
+        return false;
+    for (unsigned f = 0; f < isa->format_count; f++)
+        codec->field_counts[f] = (uint8_t)tv_isa_format_fields(isa, f, codec->fields[f]);
+    return true;
 }
 
 tv_status tv_codec_new_for(const tv_isa *isa, const tv_diag_sink *sink, tv_codec **out)
@@ -220,7 +243,7 @@ tv_status tv_codec_new_for(const tv_isa *isa, const tv_diag_sink *sink, tv_codec
     tv_codec *codec = calloc(1, sizeof *codec);
     if (codec)
         codec->isa = isa;
-    if (!codec || (isa->word_bits && !build_index(codec))) {
+    if (!codec || (isa->word_bits && (!build_index(codec) || !list_fields(codec)))) {
         tv_codec_free(codec);
         return tv_fail_memory(sink);
     }

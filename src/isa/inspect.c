@@ -179,6 +179,9 @@ int tv_codec_nearest(const tv_codec *codec, uint64_t word)
     return best;
 }
 
+_Static_assert(TV_UOP_FIELDS == TV_COUNTOF(((tv_uop *)0)->fields) - 1,
+               "the list of a uop's fields ends with TV_NO_FIELD");
+
 /* The uop of `word` as one value of *width bits. */
 static uint64_t pack_uop(const tv_isa *isa, const tv_uop *uop, uint64_t word, unsigned *width)
 {
@@ -193,6 +196,35 @@ static uint64_t pack_uop(const tv_isa *isa, const tv_uop *uop, uint64_t word, un
         *width += p->bits;
     }
     return value;
+}
+
+unsigned tv_codec_values(const tv_codec *codec, unsigned insn, uint64_t word, uint64_t *values, unsigned capacity)
+{
+    const tv_isa *isa = tv_codec_isa(codec);
+    unsigned n = 0;
+    if (insn >= isa->insn_count || !isa->word_bits)
+        return 0;
+    const uint16_t *fields = tv_codec_format_fields(codec, isa->insns[insn].format, &n);
+    for (unsigned i = 0; i < n && i < capacity; i++)
+        values[i] = tv_field_get(isa, &isa->fields[fields[i]], word);
+    return n;
+}
+
+int tv_codec_uop_values_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t word, tv_uop_values *out)
+{
+    const tv_isa *isa = tv_codec_isa(codec);
+    if (insn >= isa->insn_count || i >= isa->insns[insn].uop_count)
+        return 0;
+    const tv_uop *uop = &isa->insns[insn].uops[i];
+    out->type = uop->type;
+    out->route = uop->route;
+    out->skipped = tv_uop_skipped(isa, uop, word);
+    out->packed = pack_uop(isa, uop, word, &out->width);
+    out->field_count = 0;
+    for (const uint16_t *f = uop->fields; *f != TV_NO_FIELD; f++)
+        out->fields[out->field_count++] =
+            (tv_field_value){isa->fields[*f].name, tv_field_get(isa, &isa->fields[*f], word)};
+    return 1;
 }
 
 int tv_codec_uop_at(const tv_codec *codec, unsigned insn, unsigned i, uint64_t word, tv_uop_info *out)

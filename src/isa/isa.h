@@ -270,6 +270,9 @@ int tv_codec_row(const tv_codec *codec, uint64_t word, tv_illegal *why);
 /* Lists the fields of a format from the high bits down, without JOINED fields. Returns their count. */
 unsigned tv_isa_format_fields(const tv_isa *isa, unsigned format, uint16_t fields[TV_FORMAT_FIELDS]);
 
+/* The same list of a codec of a word-encoded set, made once; its length in *count. */
+const uint16_t *tv_codec_format_fields(const tv_codec *codec, unsigned format, unsigned *count);
+
 /* Appends the assembly text of `word`, an instance of `insn`. */
 struct tv_buf;
 void tv_isa_print(const tv_isa *isa, const tv_insn *insn, uint64_t word, struct tv_buf *out);

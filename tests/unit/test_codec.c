@@ -354,6 +354,26 @@ static void encode_rejects_values_that_do_not_fit_and_keeps_the_result(void **st
     }
 }
 
+/* ---- Fields as numbers ---- */
+
+/* cvo.exp l2[0x20], l2[0x10], len=5, async: the fields of the word from the top down (specification, section 3). */
+static void fields_are_numbers_in_the_order_of_the_word(void **state)
+{
+    (void)state;
+    const uint64_t word = UINT64_C(4) << 60 | UINT64_C(0x10) << 39 | UINT64_C(0x20) << 22 | 5 << 6 | 1;
+    const int insn = tv_codec_decode(codec, word, NULL);
+    uint64_t values[16];
+    unsigned n = tv_codec_values(codec, (unsigned)insn, word, values, 16);
+    assert_int_equal(n, 10);
+    const uint64_t expected[] = {4, 0, 0x10, 0x20, 5, 0, 0, 0, 0, 1};
+    for (unsigned i = 0; i < n; i++)
+        assert_int_equal(values[i], expected[i]);
+    values[1] = 77;
+    assert_int_equal(tv_codec_values(codec, (unsigned)insn, word, values, 1), n);
+    assert_int_equal(values[1], 77);
+    assert_int_equal(tv_codec_values(codec, 9999, word, values, 16), 0);
+}
+
 /* ---- Faults ---- */
 
 static void check_uop(uint64_t word, unsigned i, const char *type, unsigned width, uint64_t packed)
@@ -364,6 +384,16 @@ static void check_uop(uint64_t word, unsigned i, const char *type, unsigned widt
     assert_true(tv_codec_uop_at(codec, (unsigned)insn, i, word, &uop));
     assert_string_equal(uop.type, type);
     assert_int_equal(uop.width, width);
+    tv_uop_values values;
+    assert_true(tv_codec_uop_values_at(codec, (unsigned)insn, i, word, &values));
+    assert_string_equal(values.type, type);
+    assert_int_equal(values.width, width);
+    assert_true(values.packed == packed);
+    char text[TV_CODEC_TEXT] = "";
+    for (unsigned f = 0; f < values.field_count; f++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s=0x%llx", f ? " " : "", values.fields[f].name,
+                 (unsigned long long)values.fields[f].value);
+    assert_string_equal(text, uop.fields);
     if (uop.packed != packed)
         fail_msg("uop %u of %016llx: expected %llx, got %llx", i, (unsigned long long)word, (unsigned long long)packed,
                  (unsigned long long)uop.packed);
@@ -485,6 +515,7 @@ int main(void)
         cmocka_unit_test(illegal_instructions_disassemble_to_data_that_assembles_back),
         cmocka_unit_test(instructions_encode_from_their_fields),
         cmocka_unit_test(encode_rejects_values_that_do_not_fit_and_keeps_the_result),
+        cmocka_unit_test(fields_are_numbers_in_the_order_of_the_word),
         cmocka_unit_test(uops_are_packed_in_the_order_of_the_specification),
         cmocka_unit_test(each_illegal_class_of_section_2_has_its_own_code),
         cmocka_unit_test(ten_million_instructions_decode_as_by_the_second_decoder),
