@@ -120,6 +120,13 @@ TV_API tv_status tv_machine_read(tv_machine *machine, const char *space, uint64_
 TV_API tv_status tv_machine_write(tv_machine *machine, const char *space, uint64_t addr, const void *data, size_t bytes,
                                   const tv_diag_sink *sink);
 
+/* Makes the `size` bytes at `bytes`, which the caller keeps until tv_machine_free, the contents of `space`: host of
+ * pccx, mem of OpenNPU, dram of CMDQ. Instructions and the caller then share them; the caller's accesses are in no
+ * commit record. A machine with mapped memory takes no snapshots. TV_ERR_INPUT: another space, or `size` is not the
+ * size of the space in bytes. */
+TV_API tv_status tv_machine_map(tv_machine *machine, const char *space, void *bytes, uint64_t size,
+                                const tv_diag_sink *sink);
+
 /* Parses the address "SPACE:ADDR" at the start of `text`. ADDR is a number, or a symbol with an optional +offset; in a
  * space with banks also BANK:OFFSET. Symbols are looked up in the `count` programs of `programs`, the last one first;
  * `programs` may be NULL when `count` is 0. Stores the space in `space`, the unit in `addr`, and in `rest` the text
@@ -249,7 +256,7 @@ typedef struct tv_snapshot tv_snapshot;
 /* Copies the machine's state. Memory that equals that of `base`, a snapshot of the same machine that may be NULL, is
  * shared with it; `base` can be freed before the copy. The caller frees the snapshot with tv_snapshot_free.
  * TV_ERR_MEMORY: the copy would need more than `limit` bytes of its own, or the host is out of memory. TV_ERR_INPUT:
- * the machine has faulted, is traced or sends commit records. Reports no diagnostics. */
+ * the machine has faulted, is traced, sends commit records or has mapped memory. Reports no diagnostics. */
 TV_API tv_status tv_machine_snapshot(tv_machine *machine, const tv_snapshot *base, uint64_t limit, tv_snapshot **out);
 
 /* Bytes that `snapshot` needs; of memory shared between snapshots, its fraction. */
@@ -260,8 +267,8 @@ TV_API void tv_snapshot_free(tv_snapshot *snapshot);
 
 /* Restores the state of `snapshot` in a machine of the same configuration and mode. Everything that runs afterwards has
  * the same bits and cycles. The program loaded when the snapshot was taken must still exist. TV_ERR_INPUT: the machine
- * is traced or sends commit records; it is unchanged. TV_ERR_MEMORY: the state is lost; restore again or free the
- * machine. */
+ * is traced, sends commit records or has mapped memory; it is unchanged. TV_ERR_MEMORY: the state is lost; restore
+ * again or free the machine. */
 TV_API tv_status tv_machine_restore(tv_machine *machine, const tv_snapshot *snapshot);
 
 typedef struct tv_check_counts {

@@ -19,6 +19,7 @@ struct tv_machine {
     tv_buf text;               /* of the last state value */
     tv_recorder *recorder;     /* NULL: no commit records were asked for yet */
     bool mute_trace, mute_recorder;
+    bool mapped; /* a space has the caller's bytes */
 };
 
 /* Attaches the machine's events to its trace sink and recorder, or detaches them. Events of instructions in flight are

@@ -190,6 +190,24 @@ tv_status tv_machine_write(tv_machine *machine, const char *space, uint64_t addr
     return TV_OK;
 }
 
+tv_status tv_machine_map(tv_machine *machine, const char *space, void *bytes, uint64_t size, const tv_diag_sink *sink)
+{
+    unsigned index = 0;
+    uint64_t byte = 0;
+    TV_TRY(find_range(machine, space, 0, 0, sink, &index, &byte));
+    tv_memory *memory = machine->target->memory(machine->state, index);
+    if (!memory)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_SPACE), "map host, mem or dram", "%s of %s cannot be mapped",
+                       space, machine->target->name);
+    if (memory->size != size)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_RANGE),
+                       "set its size in the configuration to that of the memory",
+                       "%s has %" PRIu64 " bytes, the memory %" PRIu64, space, memory->size, size);
+    tv_memory_map(memory, bytes);
+    machine->mapped = true;
+    return TV_OK;
+}
+
 tv_status tv_machine_stats(const tv_machine *machine, tv_stats *out)
 {
     tv_stats stats = {.size = sizeof stats};
@@ -265,7 +283,8 @@ int tv_machine_state_at(tv_machine *machine, unsigned i, tv_state_value *out)
 
 tv_status tv_machine_snapshot(tv_machine *machine, const tv_snapshot *near, uint64_t limit, tv_snapshot **out)
 {
-    if (machine->sink.event || tv_recorder_is_active(machine->recorder) || machine->target->fault(machine->state))
+    if (machine->sink.event || machine->mapped || tv_recorder_is_active(machine->recorder) ||
+        machine->target->fault(machine->state))
         return TV_ERR_INPUT;
     TV_TRY(tv_snapshot_take(machine->state, machine->target->visit_state, near, limit, out));
     (*out)->program = machine->program;
@@ -275,7 +294,7 @@ tv_status tv_machine_snapshot(tv_machine *machine, const tv_snapshot *near, uint
 
 tv_status tv_machine_restore(tv_machine *machine, const tv_snapshot *snapshot)
 {
-    if (machine->sink.event || tv_recorder_is_active(machine->recorder))
+    if (machine->sink.event || machine->mapped || tv_recorder_is_active(machine->recorder))
         return TV_ERR_INPUT;
     TV_TRY(tv_snapshot_restore(machine->state, machine->target->visit_state, snapshot));
     machine->program = snapshot->program;

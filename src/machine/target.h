@@ -10,6 +10,7 @@
 #include "isa/isa.h"
 #include "machine/snapshot.h"
 #include "program/program.h"
+#include "sim/memory.h"
 #include "sim/values.h"
 #include "trivet/commit.h"
 #include "trivet/machine.h"
@@ -33,6 +34,7 @@ typedef struct tv_target {
     int (*space_at)(const void *state, unsigned i, tv_space *out);
     void (*read_space)(void *state, unsigned space, uint64_t byte, void *data, size_t bytes);
     void (*write_space)(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes);
+    tv_memory *(*memory)(void *state, unsigned space); /* that holds a space's bytes and can be mapped, or NULL */
     void (*stats)(const void *state, tv_stats *out);
     void (*threads)(void *state, unsigned threads); /* NULL: the machine uses one thread */
     void (*trace)(void *state, const tv_trace_sink *sink);

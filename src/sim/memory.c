@@ -11,15 +11,22 @@ tv_status tv_memory_init(tv_memory *memory, uint64_t size, const tv_diag_sink *s
     if (p == MAP_FAILED)
         return tv_fail(sink, TV_ERR_MEMORY, TV_CODE(NO_MEMORY), "make the simulated memory smaller with -D",
                        "the host cannot reserve %" PRIu64 " bytes of simulated memory", size);
-    *memory = (tv_memory){p, size};
+    *memory = (tv_memory){p, size, false};
     return TV_OK;
 }
 
 void tv_memory_fini(tv_memory *memory)
 {
-    if (memory->bytes)
+    if (memory->bytes && !memory->external)
         munmap(memory->bytes, memory->size);
     *memory = (tv_memory){0};
+}
+
+void tv_memory_map(tv_memory *memory, void *bytes)
+{
+    uint64_t size = memory->size;
+    tv_memory_fini(memory);
+    *memory = (tv_memory){bytes, size, true};
 }
 
 void tv_memory_write(tv_memory *memory, uint64_t addr, const void *bytes, uint64_t size)
@@ -27,7 +34,7 @@ void tv_memory_write(tv_memory *memory, uint64_t addr, const void *bytes, uint64
     enum { LARGE = 1 << 16 };
     const uint64_t page = (uint64_t)2 << 20;
     uint64_t first = addr / page * page, last = (addr + size + page - 1) / page * page;
-    if (size >= LARGE)
+    if (size >= LARGE && !memory->external)
         madvise(memory->bytes + first, (last < memory->size ? last : memory->size) - first,
                 MADV_HUGEPAGE); /* a hint: it may fail */
     if (size)
@@ -38,7 +45,7 @@ void tv_memory_zero(tv_memory *memory, uint64_t addr, uint64_t size)
 {
     const uint64_t page = 65536; /* a multiple of every page size in use */
     uint64_t first = (addr + page - 1) / page * page, last = (addr + size) / page * page;
-    if (first >= last || madvise(memory->bytes + first, last - first, MADV_DONTNEED) != 0) {
+    if (memory->external || first >= last || madvise(memory->bytes + first, last - first, MADV_DONTNEED) != 0) {
         memset(memory->bytes + addr, 0, size);
         return;
     }

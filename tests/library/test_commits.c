@@ -284,6 +284,36 @@ static void test_entries_of_a_queue_are_records(void **state)
     tv_program_free(program);
 }
 
+/* ---- Mapped memory ---- */
+
+static void test_mapped_memory_is_shared_with_the_caller(void **state)
+{
+    (void)state;
+    enum { SIZE = 65536 };
+    static uint16_t host[SIZE / 2];
+    tv_config *config;
+    tv_machine *machine;
+    tv_snapshot *snapshot;
+    tv_program *program =
+        program_of(" .target pccx\n memset fmap_shape[0], 8, 1, 1\n memcpy l2[0], host[256], shape=0\n"
+                   " memcpy host[512], l2[0], shape=0\n");
+    assert_int_equal(tv_config_new("pccx", NULL, &config), TV_OK);
+    assert_int_equal(tv_config_set(config, "host.bytes", "65536", NULL), TV_OK);
+    assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
+    tv_config_free(config);
+    assert_int_equal(tv_machine_map(machine, "host", host, SIZE / 2, NULL), TV_ERR_INPUT);
+    assert_int_equal(tv_machine_map(machine, "l2", host, SIZE, NULL), TV_ERR_INPUT);
+    assert_int_equal(tv_machine_map(machine, "host", host, SIZE, NULL), TV_OK);
+    assert_int_equal(tv_machine_snapshot(machine, NULL, UINT64_MAX, &snapshot), TV_ERR_INPUT);
+    for (uint16_t i = 0; i < 8; i++)
+        host[128 + i] = (uint16_t)(0x3F80 + i);
+    assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+    assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
+    assert_memory_equal(host + 256, host + 128, 16);
+    tv_machine_free(machine);
+    tv_program_free(program);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +328,7 @@ int main(void)
         cmocka_unit_test(test_records_and_traces_do_not_disturb_each_other),
         cmocka_unit_test(test_inner_values_of_lanes_are_exact),
         cmocka_unit_test(test_entries_of_a_queue_are_records),
+        cmocka_unit_test(test_mapped_memory_is_shared_with_the_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

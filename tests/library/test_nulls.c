@@ -291,6 +291,8 @@ static void machines(void **state)
     assert_int_equal(tv_machine_next_index(machine), 2);
     NULL_CASE(tv_machine_trace, sink);
     tv_machine_trace(machine, NULL);
+    NULL_CASE(tv_machine_map, sink);
+    assert_int_equal(tv_machine_map(machine, "l2", machine, 1, NULL), TV_ERR_INPUT);
     NULL_CASE(tv_machine_commits, sink);
     assert_int_equal(tv_machine_commits(machine, TV_COMMIT_ALL, NULL), TV_OK);
     NULL_CASE(tv_machine_execute, out);

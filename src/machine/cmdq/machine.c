@@ -293,6 +293,11 @@ static tv_memory *memory_of(machine *m, unsigned space)
     return space == SPACE_SPM ? &m->memories.spm : &m->memories.dram;
 }
 
+static tv_memory *mappable_memory(void *state, unsigned space)
+{
+    return space == SPACE_DRAM ? memory_of(state, space) : NULL;
+}
+
 static void read_space(void *state, unsigned space, uint64_t byte, void *data, size_t bytes)
 {
     memcpy(data, memory_of(state, space)->bytes + byte, bytes);
@@ -378,6 +383,7 @@ const tv_target tv_target_cmdq = {
     .next = next,
     .fault = fault,
     .space_at = space_at,
+    .memory = mappable_memory,
     .read_space = read_space,
     .write_space = write_space,
     .stats = stats,

@@ -492,6 +492,12 @@ static uint8_t *space_byte(opennpu_machine *m, enum space space, uint64_t offset
 
 static bool is_contiguous(unsigned space) { return space == SPACE_LUT_A || space == SPACE_LUT_B || space == SPACE_MEM; }
 
+static tv_memory *memory_of(void *state, unsigned space)
+{
+    opennpu_machine *m = state;
+    return space == SPACE_MEM ? &m->memory : NULL;
+}
+
 static void read_space(void *state, unsigned space, uint64_t byte, void *data, size_t bytes)
 {
     opennpu_machine *m = state;
@@ -564,6 +570,7 @@ const tv_target tv_target_opennpu = {
     .next = next,
     .fault = fault,
     .space_at = space_at,
+    .memory = memory_of,
     .read_space = read_space,
     .write_space = write_space,
     .stats = stats,

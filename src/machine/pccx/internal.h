@@ -123,6 +123,7 @@ bool pccx_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out);
 
 /* Members of the target: spaces.c, stats.c, check.c. */
 int pccx_space_at(const void *state, unsigned i, tv_space *out);
+tv_memory *pccx_memory_of(void *state, unsigned space);
 void pccx_read_space(void *state, unsigned space, uint64_t byte, void *data, size_t bytes);
 void pccx_write_space(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes);
 void pccx_stats(const void *state, tv_stats *out);

@@ -420,6 +420,7 @@ const tv_target tv_target_pccx = {
     .next = next,
     .fault = fault,
     .space_at = pccx_space_at,
+    .memory = pccx_memory_of,
     .read_space = pccx_read_space,
     .write_space = pccx_write_space,
     .stats = pccx_stats,

@@ -66,6 +66,12 @@ static void write_fifo(pccx_machine *m, unsigned fifo, uint64_t byte, const uint
     }
 }
 
+tv_memory *pccx_memory_of(void *state, unsigned space)
+{
+    pccx_machine *m = state;
+    return space == SPACE_HOST ? &m->host : NULL;
+}
+
 void pccx_read_space(void *state, unsigned space, uint64_t byte, void *data, size_t bytes)
 {
     pccx_machine *m = state;
