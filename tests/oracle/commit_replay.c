@@ -109,12 +109,13 @@ static void replay_effect(replay *r, const tv_effect *e, int has_before)
         if (e->write && has_before && memcmp(now, e->before, e->bytes) != 0)
             differ(r, "'before' is what no record wrote:", e->space, e->addr);
     }
-    free(now);
     if (e->queue)
         replay_queue(r, e);
-    else if (e->write && !is_window(e))
-        check(
-            tv_machine_write(r->copy, e->space, e->addr, e->after ? e->after : allocate(e->bytes), e->bytes, messages));
+    else if (e->write && !is_window(e)) {
+        memset(now, 0, e->bytes); /* what a record without values writes is zero */
+        check(tv_machine_write(r->copy, e->space, e->addr, e->after ? e->after : now, e->bytes, messages));
+    }
+    free(now);
 }
 
 static void on_commit(void *user, const tv_commit *c)
