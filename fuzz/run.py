@@ -19,7 +19,7 @@ import models  # noqa: E402
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The longest input of each target, in bytes.
 LENGTHS = {"asm": 512, "codec": 8, "config": 1024, "debug": 1024, "elf": 8192, "gguf": 16384, "json": 2048, "npy": 512, "onnx": 2048, "queue": 4096,
-           "run_cmdq": 1024, "run_opennpu": 512, "run_pccx": 512, "tokenizer": 1024, "trace": 4096, "commit_log": 2048}
+           "run_cmdq": 1024, "run_opennpu": 512, "run_pccx": 512, "tokenizer": 1024, "trace": 4096, "commit_log": 2048, "memory_file": 512}
 WORDS = re.compile(r'"\.?[a-z][a-z0-9_.]*"')
 
 
@@ -139,6 +139,17 @@ def debug_seeds(root):
         yield b"\3" + m
 
 
+def memory_file_seeds():
+    """Words of every width, with addresses, comments and undefined digits; arrays; bytes."""
+    texts = [b"// a\n1 2 /* b\n*/ 3\n", b"@1 7 @0 5", b"xZ 1_2 @2 F", b"0 1\n2 3"]
+    for kind in range(15):
+        for text in texts:
+            yield bytes([kind, 3, 0]) + text
+        yield bytes([kind, 3, 2]) + bytes(24)
+    for data in npy_seeds():
+        yield bytes([1, 6, 1]) + data
+
+
 def seed(kind, root, trivet, folder):
     for path in glob.glob(os.path.join(root, "fuzz", "corpus", kind, "*")):
         shutil.copy(path, folder)
@@ -154,8 +165,8 @@ def seed(kind, root, trivet, folder):
             shutil.copy(path, os.path.join(folder, "%d.s" % i))
     elif kind == "trace":
         trace_seeds(root, trivet, folder)
-    elif kind in ("gguf", "tokenizer", "debug", "json", "npy", "onnx"):
-        for i, data in enumerate({"gguf": gguf_seeds, "tokenizer": tokenizer_seeds, "debug": lambda: debug_seeds(root), "onnx": onnx_seeds, "npy": npy_seeds,
+    elif kind in ("gguf", "tokenizer", "debug", "json", "memory_file", "npy", "onnx"):
+        for i, data in enumerate({"gguf": gguf_seeds, "tokenizer": tokenizer_seeds, "debug": lambda: debug_seeds(root), "onnx": onnx_seeds, "npy": npy_seeds, "memory_file": memory_file_seeds,
                                    "json": lambda: json_seeds(root)}[kind]()):
             with open(os.path.join(folder, "%d.seed" % i), "wb") as file:
                 file.write(data)

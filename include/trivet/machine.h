@@ -136,16 +136,20 @@ TV_API tv_status tv_machine_parse_address(const tv_machine *machine, const tv_pr
                                           const char *text, const tv_diag_sink *sink, tv_space *space, uint64_t *addr,
                                           const char **rest);
 
+enum { TV_RANGE_RANK_MAX = 8 };
+
 /* `count` elements of type `type` in `space`, from unit `addr` on. */
 typedef struct tv_range {
     tv_space space;
     uint64_t addr, count;
     tv_dtype type;
+    unsigned rank;                    /* 0: one dimension of `count` */
+    uint64_t dims[TV_RANGE_RANK_MAX]; /* the last one varies fastest */
 } tv_range;
 
 /* Parses the range `text`, "SPACE:ADDR:LEN[:TYPE]": ADDR as for tv_machine_parse_address with the `count` programs of
- * `programs`, which may be NULL when `count` is 0, LEN in elements, TYPE hex16 by default. TV_ERR_INPUT: malformed, or
- * outside of the space; then `out` is unspecified. */
+ * `programs`, which may be NULL when `count` is 0, LEN in elements or a shape such as 8x16, TYPE hex16 by default.
+ * TV_ERR_INPUT: malformed, or outside of the space; then `out` is unspecified. */
 TV_API tv_status tv_machine_parse_range(const tv_machine *machine, const tv_program *const *programs, unsigned count,
                                         const char *text, const tv_diag_sink *sink, tv_range *out);
 

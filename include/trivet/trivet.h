@@ -38,6 +38,7 @@
 #include "trivet/json.h"
 #include "trivet/llm.h"
 #include "trivet/machine.h"
+#include "trivet/memory_file.h"
 #include "trivet/network.h"
 #include "trivet/program.h"
 #include "trivet/report.h"

@@ -124,11 +124,15 @@ int cli_exit_status(tv_status status);
 #define CLI_E_INSTRUCTION "TV-U009" /* unknown instruction */
 #define CLI_E_SLOWER "TV-U010"      /* trace diff --fail-above */
 #define CLI_E_OUTPUTS "TV-U011"     /* no outputs to save */
+#define CLI_E_DIFFERS "TV-U012"     /* run --compare */
 #define CLI_E_FILE "TV-F001"
 #define CLI_E_DIRECTORY "TV-F002"
 
 /* Reports an error and its hint (may be NULL); returns CLI_INVALID. */
 int cli_error(cli *c, const char *code, const char *hint, const char *format, ...) TV_PRINTF(4, 5);
+
+/* Reports an error at a source location, whose `file` may be NULL, and its hint (may be NULL). */
+void cli_error_at(cli *c, const char *code, const tv_source_line *at, const char *hint, const char *message);
 
 /* Reports a warning and its hint (may be NULL). */
 void cli_warn(cli *c, const char *code, const char *hint, const char *message);
@@ -159,7 +163,7 @@ bool cli_parse_number(const char *text, uint64_t *out);
 bool cli_same_file(const char *a, const char *b);
 
 /* Reports an error and returns true if writing `what` to `path` would overwrite an input of the command, under any
- * spelling of its path: a positional argument, a file of -c, --load, --script or --eval, or one that
+ * spelling of its path: a positional argument, a file of -c, --load, --compare, --script or --eval, or one that
  * an open program names. */
 bool cli_overwrites_input(cli *c, const char *what, const char *path);
 

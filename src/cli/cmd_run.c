@@ -8,13 +8,14 @@
 #include "cli/elements.h"
 #include "cli/infer_job.h"
 #include "cli/run_commits.h"
+#include "cli/run_memory.h"
 #include "cli/run_outputs.h"
 #include "cli/run_report.h"
 
 static const cli_option options[] = {
     RUN_OUTPUTS_OPTIONS,
     RUN_COMMITS_OPTIONS,
-    {"dump", 0, "SPACE:ADDR:LEN[:TYPE]", "print LEN elements after the run; may be repeated", "RANGE"},
+    RUN_MEMORY_OPTIONS,
     {"load", 0, "SPACE:ADDR=FILE", "fill memory from a file before the run; may be repeated", "FILL"},
     {"until", 0, "N", "stop before instruction N (or a label) of the last program", "LABEL"},
     {"max-cycles", 0, "N", "stop before an instruction that would issue at cycle N or later", NULL},
@@ -30,11 +31,6 @@ static const cli_option options[] = {
     INFER_DATA_OPTIONS,
 };
 
-typedef struct dump {
-    tv_range range;
-    uint8_t *bytes; /* owned */
-} dump;
-
 /* The state of one `trivet run`. */
 typedef struct job {
     cli *c;
@@ -44,10 +40,9 @@ typedef struct job {
     unsigned count;
     run_outputs traces;
     run_commits commits;
+    run_memory memory;
     tv_output_group *files; /* all files of the run, of the command */
     output_list outputs;    /* declared outputs of the programs */
-    dump *dumps;
-    unsigned dump_count;
     tv_stop_reason stop;
     tv_status outcome;
 } job;
@@ -103,74 +98,6 @@ static tv_status load_file(job *j, const char *text)
     status = tv_machine_write(j->machine, space.name, addr, input.data, input.size, &j->c->sink);
     tv_input_close(&input);
     return status;
-}
-
-/* ---- Dumps ---- */
-
-/* Checks the syntax before the run, so that a typing error does not cost its result. */
-static tv_status check_dumps(job *j)
-{
-    const char *text;
-    tv_range range;
-    tv_status status = TV_OK;
-    for (unsigned i = 0; status == TV_OK && (text = cli_value_at(j->c, "dump", i)); i++)
-        status = tv_machine_parse_range(j->machine, const_programs(j), j->count, text, &j->c->sink, &range);
-    return status;
-}
-
-static tv_status read_dump(job *j, const char *text, dump *d)
-{
-    tv_status status = tv_machine_parse_range(j->machine, const_programs(j), j->count, text, &j->c->sink, &d->range);
-    if (status != TV_OK)
-        return status;
-    size_t bytes = (size_t)tv_dtype_bytes(d->range.type, d->range.count);
-    d->bytes = calloc(bytes + 8, 1);
-    if (!d->bytes)
-        return TV_ERR_MEMORY;
-    return tv_machine_read(j->machine, d->range.space.name, d->range.addr, d->bytes, bytes, &j->c->sink);
-}
-
-static void write_dump_json(const dump *d, tv_json_writer *w)
-{
-    const tv_range *r = &d->range;
-    tv_json_begin_object(w);
-    tv_json_string_member(w, "space", r->space.name);
-    tv_json_unsigned_member(w, "addr", r->addr);
-    tv_json_string_member(w, "type", tv_dtype_name(r->type));
-    tv_json_key(w, "values");
-    elements_write_json(r->type, d->bytes, r->count, w);
-    tv_json_end_object(w);
-}
-
-static void print_dump(const dump *d)
-{
-    const tv_range *r = &d->range;
-    if (r->space.bank_size)
-        printf("%s:%" PRIu64 ":0x%" PRIx64 " %s\n", r->space.name, r->addr / r->space.bank_size,
-               r->addr % r->space.bank_size, tv_dtype_name(r->type));
-    else
-        printf("%s:0x%" PRIx64 " %s\n", r->space.name, r->addr, tv_dtype_name(r->type));
-    elements_print(r->type, d->bytes, r->count, r->count);
-}
-
-/* Reads all dumps after the run; prints them unless they go into the JSON result. */
-static tv_status collect_dumps(job *j)
-{
-    const char *text;
-    j->dumps = calloc(j->c->argument_count + 1, sizeof *j->dumps);
-    if (!j->dumps)
-        return TV_ERR_MEMORY;
-    for (; (text = cli_value_at(j->c, "dump", j->dump_count)); j->dump_count++) {
-        dump *d = &j->dumps[j->dump_count];
-        tv_status status = read_dump(j, text, d);
-        if (status == TV_OK && !j->c->json)
-            print_dump(d);
-        if (status != TV_OK) {
-            free(d->bytes);
-            return status;
-        }
-    }
-    return TV_OK;
 }
 
 /* ---- The run ---- */
@@ -257,6 +184,13 @@ static tv_status open_traces(job *j)
     return run_outputs_open(&j->traces, j->c, title, NULL, j->machine);
 }
 
+static tv_status open_commits(job *j)
+{
+    tv_commit_sink sink;
+    bool compares = run_memory_sink(&j->memory, &sink);
+    return run_commits_open(&j->commits, j->c, j->machine, compares ? &sink : NULL);
+}
+
 static tv_status parse_limits(job *j, tv_run_limits *limits)
 {
     *limits = (tv_run_limits){sizeof(tv_run_limits), UINT64_MAX, UINT64_MAX};
@@ -341,6 +275,7 @@ static tv_status run_all(job *j)
     tv_status status = parse_limits(j, &limits);
     j->stop = TV_STOP_END;
     for (unsigned i = 0; i < j->count && status == TV_OK && j->stop == TV_STOP_END; i++) {
+        j->memory.program = i;
         status = tv_machine_load(j->machine, j->programs[i], &j->c->sink);
         if (i == 0 && status == TV_OK)
             status = check_hazards(j);
@@ -387,11 +322,7 @@ static void write_result_json(job *j)
     tv_json_writer *w = cli_begin_result(j->c);
     tv_json_begin_object(w);
     run_report_write_json(j->machine, j->stop, w);
-    tv_json_key(w, "dumps");
-    tv_json_begin_array(w);
-    for (unsigned i = 0; i < j->dump_count; i++)
-        write_dump_json(&j->dumps[i], w);
-    tv_json_end_array(w);
+    run_memory_write_json(&j->memory, w);
     if (j->outputs.count) {
         tv_json_key(w, "outputs");
         outputs_write_json(&j->outputs, w);
@@ -405,7 +336,7 @@ static tv_status print_result(job *j)
     j->c->faulted = fault != NULL;
     if (fault && !j->c->json)
         run_report_print_fault(fault, has_instruction_words(j->machine), j->c->color);
-    tv_status status = collect_dumps(j);
+    tv_status status = run_memory_collect(&j->memory, j->files);
     if (status == TV_OK && j->c->json) {
         write_result_json(j);
     } else if (status == TV_OK && !run_outputs_use_stdout(j->c)) {
@@ -423,9 +354,7 @@ static void free_job(job *j)
     for (unsigned i = 0; i < j->count; i++)
         tv_program_free(j->programs[i]);
     free(j->programs);
-    for (unsigned i = 0; i < j->dump_count; i++)
-        free(j->dumps[i].bytes);
-    free(j->dumps);
+    run_memory_free(&j->memory);
     outputs_free(&j->outputs);
 }
 
@@ -445,13 +374,13 @@ static int run_programs(cli *c)
                          "--input and --output apply to the folder of a compiled network");
     tv_status status = open_machine(&j);
     if (status == TV_OK)
-        status = check_dumps(&j);
+        status = run_memory_open(&j.memory, c, j.machine, const_programs(&j), j.count);
     if (status == TV_OK)
         status = run_outputs_check(c);
     if (status == TV_OK)
         status = open_traces(&j);
     if (status == TV_OK)
-        status = run_commits_open(&j.commits, c, j.machine);
+        status = open_commits(&j);
     if (status == TV_OK)
         status = cli_outputs(c, &j.files);
     if (status == TV_OK)
@@ -467,7 +396,7 @@ static int run_programs(cli *c)
     if (status == TV_OK)
         status = print_result(&j);
     if (status == TV_OK)
-        status = j.outcome;
+        status = run_memory_differs(&j.memory) ? TV_FAULT : j.outcome;
     free_job(&j);
     return cli_exit_status(status);
 }
@@ -478,14 +407,20 @@ const cli_command cli_run = {
     .summary = "execute and time programs",
     .about = "Runs source, ELF, .bin, .hex and .json files one after another on one machine. ADDR is a number or "
              "SYMBOL[+OFFSET], in\n"
-             "units of the address space (see docs/isa); in a space with banks it is BANK:OFFSET. A folder that "
-             "`trivet compile` wrote is run\n"
-             "as its manifest says, with --input and --output.",
+             "units of the address space (see docs/isa); in a space with banks it is BANK:OFFSET. RANGE is "
+             "SPACE:ADDR:LEN[:TYPE], with a shape\n"
+             "such as 8x16 for LEN, or the name of a declared output. Its file is an array of NumPy if the name ends "
+             "in .npy, words for $readmemh\n"
+             "if it ends in .memh, otherwise the bytes of the memory. A folder that `trivet compile` wrote is run as "
+             "its manifest says, with\n"
+             "--input and --output.",
     .example = "  trivet run softmax.s --dump l2:0x20:64:bf16\n"
                "  trivet run gemv.elf -c kv260 --load host:0x10000=weights.bin --trace trace.json\n"
                "  trivet run decode.s --timing-only --perfetto ui.json\n"
                "  trivet run ffn.json -c mobile --report report.html\n"
                "  trivet run ffn.json -c mobile --dump spm:2:0x100:16:f32\n"
+               "  trivet run softmax.s --dump l2:0x20:8x8:bf16=out.npy     # a file with a shape\n"
+               "  trivet run softmax.s --compare l2:0x20:64:bf16=want.memh # exit status 1 if it differs\n"
                "  trivet run compiled --input image=three.npy --output scores=scores.npy",
     .options = options,
     .option_count = CLI_COUNTOF(options),

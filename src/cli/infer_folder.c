@@ -6,9 +6,9 @@
 /* Rejects options of `trivet run` that apply to programs. */
 static int check_options(cli *c)
 {
-    static const char *const of_programs[] = {"dump",       "load",        "until",        "max-cycles",
-                                              "functional", "timing-only", "save-outputs", "strict",
-                                              "config",     "set",         "commit-log",   "commit-contents"};
+    static const char *const of_programs[] = {
+        "dump",   "load",   "until", "max-cycles", "functional",      "timing-only", "save-outputs",
+        "strict", "config", "set",   "commit-log", "commit-contents", "compare"};
     for (size_t i = 0; i < CLI_COUNTOF(of_programs); i++)
         if (cli_has(c, of_programs[i]))
             return cli_error(c, CLI_E_CONFLICT, "omit it; the manifest has the configuration",

@@ -111,6 +111,19 @@ int cli_error(cli *c, const char *code, const char *hint, const char *format, ..
     return CLI_INVALID;
 }
 
+void cli_error_at(cli *c, const char *code, const tv_source_line *at, const char *hint, const char *message)
+{
+    emit_diagnostic(c, &(tv_diag){.severity = TV_ERROR,
+                                  .code = code,
+                                  .name = code_name(code),
+                                  .file = at->file,
+                                  .line = at->line,
+                                  .column = at->column,
+                                  .index = -1,
+                                  .message = message,
+                                  .hint = hint});
+}
+
 void cli_warn(cli *c, const char *code, const char *hint, const char *message)
 {
     emit_message(c, TV_WARNING, code, hint, message);
@@ -230,14 +243,15 @@ static bool report_overwritten(cli *c, const char *what, const char *path, const
 
 bool cli_overwrites_input(cli *c, const char *what, const char *path)
 {
-    static const char *const options[] = {"config", "load", "script", "eval", "input"};
+    static const char *const options[] = {"config", "load", "script", "eval", "input", "compare"};
     const char *value;
     for (unsigned i = 0; i < c->file_count; i++)
         if (report_overwritten(c, what, path, c->files[i]))
             return true;
     for (unsigned i = 0; i < CLI_COUNTOF(options); i++)
         for (unsigned k = 0; (value = cli_value_at(c, options[i], k)); k++) {
-            bool named = strcmp(options[i], "load") == 0 || strcmp(options[i], "input") == 0;
+            bool named = strcmp(options[i], "load") == 0 || strcmp(options[i], "input") == 0 ||
+                         strcmp(options[i], "compare") == 0;
             const char *file = named ? strchr(value, '=') : NULL;
             if (report_overwritten(c, what, path, file ? file + 1 : value))
                 return true;

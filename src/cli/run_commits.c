@@ -45,31 +45,46 @@ static tv_status check_path(cli *c, const char *path)
     return TV_OK;
 }
 
-tv_status run_commits_open(run_commits *log, cli *c, tv_machine *machine)
+/* Opens the log that the options ask for; adds its contents to *contents. */
+static tv_status open_log(run_commits *log, cli *c, unsigned *contents)
 {
     const char *path = cli_value(c, "commit-log"), *list = cli_value(c, "commit-contents");
-    unsigned contents = TV_COMMIT_WRITES;
-    *log = (run_commits){.machine = machine};
     if (list && !path) {
         cli_error(c, CLI_E_CONFLICT, "give --commit-log FILE, too", "--commit-contents applies to --commit-log");
         return TV_ERR_INPUT;
     }
     if (!path)
         return TV_OK;
-    if (list && !parse_contents(list, &contents)) {
+    if (list && !parse_contents(list, contents)) {
         cli_error(c, CLI_E_VALUE, "for example reads,values", "--commit-contents cannot be '%s'", list);
         return TV_ERR_INPUT;
     }
     if (!cli_has(c, "functional"))
-        contents |= TV_COMMIT_CYCLES;
+        *contents |= TV_COMMIT_CYCLES;
     tv_status status = check_path(c, path);
-    if (status == TV_OK)
-        status =
-            tv_commit_log_open(path, tv_commit_log_format_of(path), tv_machine_config(machine), &c->sink, &log->writer);
-    if (status != TV_OK)
-        return status;
-    tv_commit_sink sink = tv_commit_log_sink(log->writer);
-    status = tv_machine_commits(machine, contents, &sink);
+    return status == TV_OK ? tv_commit_log_open(path, tv_commit_log_format_of(path), tv_machine_config(log->machine),
+                                                &c->sink, &log->writer)
+                           : status;
+}
+
+static bool is_open(const run_commits *log) { return log->writer || log->other.commit; }
+
+static void send_to_all(void *user, const tv_commit *commit)
+{
+    const run_commits *log = user;
+    if (log->writer)
+        tv_commit_log_write(log->writer, commit);
+    if (log->other.commit)
+        log->other.commit(log->other.user, commit);
+}
+
+tv_status run_commits_open(run_commits *log, cli *c, tv_machine *machine, const tv_commit_sink *other)
+{
+    unsigned contents = TV_COMMIT_WRITES;
+    *log = (run_commits){.machine = machine, .other = other ? *other : (tv_commit_sink){0}};
+    tv_status status = open_log(log, c, &contents);
+    if (status == TV_OK && is_open(log))
+        status = tv_machine_commits(machine, contents, &(tv_commit_sink){send_to_all, log});
     if (status != TV_OK)
         run_commits_abandon(log);
     return status;
@@ -77,12 +92,12 @@ tv_status run_commits_open(run_commits *log, cli *c, tv_machine *machine)
 
 tv_status run_commits_finish(run_commits *log, tv_output_group *group, const tv_diag_sink *sink)
 {
-    if (!log->writer)
-        return TV_OK;
     tv_commit_log_writer *writer = log->writer;
+    if (!is_open(log))
+        return TV_OK;
     tv_status status = tv_machine_commits(log->machine, 0, NULL);
-    log->writer = NULL;
-    if (status == TV_OK)
+    *log = (run_commits){0};
+    if (status == TV_OK && writer)
         return tv_commit_log_finish(writer, group, sink);
     tv_commit_log_abandon(writer);
     return status;
@@ -90,8 +105,8 @@ tv_status run_commits_finish(run_commits *log, tv_output_group *group, const tv_
 
 void run_commits_abandon(run_commits *log)
 {
-    if (log->writer)
+    if (is_open(log))
         tv_machine_commits(log->machine, 0, NULL);
     tv_commit_log_abandon(log->writer);
-    log->writer = NULL;
+    *log = (run_commits){0};
 }

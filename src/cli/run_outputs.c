@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/run_outputs.h"
 
+#include "cli/run_memory.h"
+
 #include <limits.h>
 
 static const char *const names[] = {"trace", "perfetto", "report"};
@@ -53,7 +55,7 @@ tv_status run_outputs_check(cli *c)
         if (status != TV_OK)
             return status;
     }
-    if (run_outputs_use_stdout(c) && (c->json || cli_has(c, "dump"))) {
+    if (run_outputs_use_stdout(c) && (c->json || run_memory_prints(c))) {
         cli_error(c, CLI_E_CONFLICT, "write the trace or the report to a file",
                   "--%s and a trace or report cannot both go to standard output", c->json ? "json" : "dump");
         return TV_ERR_INPUT;

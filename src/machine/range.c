@@ -114,6 +114,31 @@ tv_status tv_dtype_parse(const char *name, const tv_diag_sink *sink, tv_dtype *o
     return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_VALUE), names, "there is no element type '%.40s'", name);
 }
 
+/* Parses a number of elements, or a shape: decimal extents of at least 1 joined by 'x'. */
+static bool parse_extents(const char *text, tv_range *out)
+{
+    const uint64_t max = UINT64_C(1) << 32;
+    out->rank = 0;
+    if (parse_number(text, &out->count))
+        return out->count <= max;
+    out->count = 1;
+    for (;;) {
+        char *end;
+        if (*text < '1' || *text > '9' || out->rank == TV_RANGE_RANK_MAX)
+            return false;
+        uint64_t extent = strtoull(text, &end, 10); /* saturates */
+        if (extent > max / out->count)
+            return false;
+        out->dims[out->rank++] = extent;
+        out->count *= extent;
+        if (*end == '\0')
+            return true;
+        if (*end != 'x')
+            return false;
+        text = end + 1;
+    }
+}
+
 tv_status tv_machine_parse_range(const tv_machine *machine, const tv_program *const *programs, unsigned count,
                                  const char *text, const tv_diag_sink *sink, tv_range *out)
 {
@@ -123,7 +148,7 @@ tv_status tv_machine_parse_range(const tv_machine *machine, const tv_program *co
     if (!strchr(text, ':') || !strchr(strchr(text, ':') + 1, ':'))
         return fail_syntax(machine, text, form, rest, sink);
     TV_TRY(tv_machine_parse_address(machine, programs, count, text, sink, &out->space, &out->addr, &at));
-    if (!at || !read_word(&at, word) || !parse_number(word, &out->count) || out->count > UINT64_C(1) << 32)
+    if (!at || !read_word(&at, word) || !parse_extents(word, out))
         return fail_syntax(machine, text, form, rest, sink);
     TV_TRY(tv_dtype_parse(at ? at : "hex16", sink, &out->type));
     uint64_t bytes = tv_dtype_bytes(out->type, out->count);

@@ -86,6 +86,9 @@ def envelopes_of_results(t):
     t.envelope(0, "dis", source, "--explain", "--uops")
     t.envelope(0, "dis", "-t", "pccx", "--word", "0xf000000000000000", "--explain")
     t.envelope(0, "run", source, "--dump", "l2:0x10:4:bf16", "--dump", "emax:0:1")
+    t.envelope(0, "run", source, "--dump", "l2:0x10:4:bf16=" + t.path("d.memh"))
+    t.envelope(0, "run", source, "--compare", "l2:0x10:4:bf16=" + t.path("d.memh"))
+    t.envelope(1, "run", source, "--compare", "l2:0x10:4:bf16=" + t.write("w.memh", "@1 1234"))
     t.envelope(0, "isa")
     t.envelope(0, "config")
     t.envelope(0, "targets")
@@ -198,7 +201,7 @@ def help_files(t):
     t.write("help/weights.bin", "weights!" * 8)
     for arguments in (("asm", "softmax.s", "-o", "gemv.elf"), ("asm", "softmax.s", "-o", "model.elf"), ("asm", "softmax.s"),
                       ("run", "-q", "softmax.s", "--trace", "run.json"), ("run", "-q", "softmax.s", "--trace", "run.json.zst"),
-                      ("run", "-q", "softmax.s", "--trace", "before.json"), ("run", "-q", "softmax.s", "--trace", "after.json")):
+                      ("run", "-q", "softmax.s", "--dump", "l2:0x20:64:bf16=want.memh"), ("run", "-q", "softmax.s", "--trace", "before.json"), ("run", "-q", "softmax.s", "--trace", "after.json")):
         subprocess.run([t.trivet, *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     return folder
 

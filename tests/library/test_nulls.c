@@ -393,6 +393,22 @@ static void write_nothing(void *user, const void *bytes, size_t size)
     (void)size;
 }
 
+static void memory_files(void **state)
+{
+    (void)state;
+    const tv_range range = {.space = {.name = "l2"}, .count = 0, .type = TV_HEX8};
+    uint8_t bytes[1], known[1];
+    NULL_CASE(tv_memory_save, group);
+    NULL_CASE(tv_memory_save, sink);
+    assert_int_equal(tv_memory_save(in_folder("empty.memh"), &range, bytes, NULL, NULL), TV_OK);
+    NULL_CASE(tv_memory_load, sink);
+    assert_int_equal(tv_memory_load("/none/none.npy", &range, bytes, known, NULL), TV_ERR_INPUT);
+    NULL_CASE(tv_memory_parse, data);
+    NULL_CASE(tv_memory_parse, sink);
+    assert_int_equal(tv_memory_parse("empty.npy", NULL, 0, &range, bytes, known, NULL), TV_ERR_INPUT);
+    assert_int_equal(tv_memory_parse("empty.memh", NULL, 0, &range, bytes, known, NULL), TV_OK);
+}
+
 static void commit_logs(void **state)
 {
     (void)state;
@@ -659,6 +675,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(programs),
         cmocka_unit_test(machines),
         cmocka_unit_test(traces_and_reports),
+        cmocka_unit_test(memory_files),
         cmocka_unit_test(commit_logs),
         cmocka_unit_test(debuggers),
         cmocka_unit_test(language_models),

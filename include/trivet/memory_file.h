@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The elements of a range of memory as a file.
+ *
+ * RAW has the bytes of the range as they are in memory. NPY is an array of NumPy with the shape of the range: bf16 as
+ * uint16, hexN as uintN, i4 and i2 as int8, the others as NumPy names them. MEMH has the bits of one element in each
+ * word and is what $readmemh of Verilog reads: hexadecimal words, `@` with the number of the next element, comments.
+ * docs/commands.md describes the forms. */
+#ifndef TRIVET_MEMORY_FILE_H
+#define TRIVET_MEMORY_FILE_H
+
+#include <stddef.h>
+
+#include "trivet/file.h"
+#include "trivet/machine.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum tv_memory_format { TV_MEMORY_RAW, TV_MEMORY_NPY, TV_MEMORY_MEMH } tv_memory_format;
+
+/* The format that the name `path` implies: NPY when it ends in ".npy", MEMH when it ends in ".memh", otherwise RAW. */
+TV_API tv_memory_format tv_memory_format_of(const char *path);
+
+/* Writes the elements of `range`, which `bytes` has as tv_machine_read gives them, to `path` in the format of its name.
+ * The file is put in place with `group`, which may be NULL: then it appears at once. TV_ERR_IO, TV_ERR_MEMORY. */
+TV_API tv_status tv_memory_save(const char *path, const tv_range *range, const void *bytes, tv_output_group *group,
+                                const tv_diag_sink *sink);
+
+/* Reads the elements of `range` from `path` in the format of its name. `bytes` and `known` have as many bytes as the
+ * range, tv_dtype_bytes(type, count); the bits of `known` become 1 where the file defines those of `bytes`, otherwise
+ * both become 0: a MEMH file may leave out elements, after an address, and have undefined digits. TV_ERR_INPUT: the
+ * file is damaged, or has other elements; TV_ERR_IO; TV_ERR_MEMORY. */
+TV_API tv_status tv_memory_load(const char *path, const tv_range *range, void *bytes, void *known,
+                                const tv_diag_sink *sink);
+
+/* Reads the elements of `range` as tv_memory_load does from the `size` bytes of `data`, which may be NULL when `size`
+ * is 0. `name` stands for the path in messages, and its ending counts. `bytes` and `known` as there. TV_ERR_INPUT,
+ * TV_ERR_MEMORY as there. */
+TV_API tv_status tv_memory_parse(const char *name, const void *data, size_t size, const tv_range *range, void *bytes,
+                                 void *known, const tv_diag_sink *sink);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Memory and programs as files of other tools: --dump and --compare of `trivet run`.
+
+    files.py TRIVET
+
+Expected bytes are computed here; words are read by Icarus Verilog's $readmemh, if it is installed.
+"""
+
+import ast
+import json
+import os
+import random
+import re
+import shutil
+import struct
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from suite import ROOT, Suite, parse_arguments  # noqa: E402
+
+# Bits and NumPy's type of each element type.
+TYPES = {"i2": (2, "|i1"), "i4": (4, "|i1"), "s8": (8, "|i1"), "u8": (8, "|u1"), "s16": (16, "<i2"), "u16": (16, "<u2"), "s32": (32, "<i4"), "u32": (32, "<u4"),
+         "f32": (32, "<f4"), "f16": (16, "<f2"), "bf16": (16, "<u2"), "hex8": (8, "|u1"), "hex16": (16, "<u2"), "hex32": (32, "<u4"), "hex64": (64, "<u8")}
+NOTHING = ".target opennpu\n bcast.imm vx0, 0\n"
+# vx1 is 1 and vx2 is 2 in each of 8 lanes; they are bytes 1 and 2 of each lane of vr0.
+LANES = ".target opennpu\n bcast.imm vx1, 1\n bcast.imm vx2, 2\n"
+
+
+class Files(Suite):
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, data):
+        with open(self.path(name), "wb") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
+        return self.path(name)
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def call(self, *arguments):
+        p = subprocess.run([self.trivet, *arguments], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+        return p.returncode, p.stdout, p.stderr
+
+    def good(self, *arguments):
+        code, out, err = self.call(*arguments)
+        self.equal(" ".join(arguments).replace(self.folder, "…"), (code, err), (0, ""))
+        return out
+
+
+def elements_of(data, bits, count):
+    """The bits of each element, the first one in the lowest bits."""
+    number = int.from_bytes(data, "little")
+    return [number >> i * bits & (1 << bits) - 1 for i in range(count)]
+
+
+def readmemh(t, name, bits, count):
+    """The words of a file as Icarus Verilog reads them."""
+    t.write("read.v", """module read; reg [%d:0] memory [0:%d]; integer i; initial begin $readmemh("%s", memory);
+        for (i = 0; i < %d; i = i + 1) $display("%%h", memory[i]); end endmodule""" % (bits - 1, count - 1, name, count))
+    subprocess.run(["iverilog", "-g2012", "-o", "read.vvp", "read.v"], cwd=t.folder, check=True)
+    p = subprocess.run(["vvp", "-n", "read.vvp"], cwd=t.folder, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    t.expect(name + " is read without warnings", "WARNING" not in p.stdout and "ERROR" not in p.stdout, p.stdout[:300])
+    return [line.strip() for line in p.stdout.splitlines() if re.fullmatch(r"[0-9a-fxz]+", line.strip())]
+
+
+def parse_npy(data):
+    """Type, shape and bytes of a .npy file of version 1.0."""
+    length = struct.unpack_from("<H", data, 8)[0]
+    header = ast.literal_eval(data[10:10 + length].decode())
+    return header["descr"], header["shape"], data[10 + length:]
+
+
+def dumps_have_the_bytes_of_the_memory(t):
+    memory = bytes(random.Random(1).randrange(256) for _ in range(96))
+    t.write("memory.bin", memory)
+    t.write("nothing.s", NOTHING)
+    for name, (bits, numpy) in TYPES.items():
+        files = ["%s.%s" % (name, ending) for ending in ("dat", "npy", "memh")]
+        words = [word for file in files for word in ("--dump", "mem:0x40:3x4:%s=%s" % (name, file))]
+        t.good("run", "-q", "nothing.s", "-c", "test", "--load", "mem:64=memory.bin", *words)
+        expected = elements_of(memory, bits, 12)
+        t.equal(name + ": bytes", t.read(files[0]), memory[:12 * bits // 8])
+        descr, shape, data = parse_npy(t.read(files[1]))
+        t.equal(name + ": array", (descr, shape), (numpy, (3, 4)))
+        size = max(bits, 8)
+        signed = [x - (1 << bits) if bits < 8 and x >> bits - 1 else x for x in expected]
+        t.equal(name + ": elements", elements_of(data, size, 12), [x & (1 << size) - 1 for x in signed])
+        if shutil.which("iverilog"):
+            digits = (bits + 3) // 4
+            t.equal(name + ": $readmemh", readmemh(t, files[2], bits, 12), ["%0*x" % (digits, x) for x in expected])
+        same = [word for file in files for word in ("--compare", "mem:0x40:3x4:%s=%s" % (name, file))]
+        out = t.good("run", "nothing.s", "-c", "test", "--load", "mem:64=memory.bin", *same)
+        t.equal(name + ": equal", out.count("12 elements equal"), 3)
+
+
+def differences_name_the_writer(t):
+    """One element of each kind of writer: an instruction, data, --load, none."""
+    t.write("lanes.s", LANES)
+    want = [0x00020100] * 8
+    want[5] = 0x01020100
+    t.write("want.memh", "".join("%08x\n" % x for x in want))
+    code, _, err = t.call("run", "-q", "lanes.s", "-c", "test", "--compare", "vr:0:8:hex32=want.memh")
+    t.equal("exit status", code, 1)
+    t.expect("source line of the last writer", err.startswith("lanes.s:3:2: error: 1 of 8 elements of vr:0x0 hex32 differ from want.memh; "
+                                                              "the first one is element 5: 0x00020100, expected 0x01020100 [TV-U012]"), err)
+    t.write("want.memh", "@9 03\n")
+    code, _, err = t.call("run", "-q", "lanes.s", "-c", "test", "--compare", "vx:0:24:s8=want.memh")
+    t.expect("another register", code == 1 and err.startswith("lanes.s:2:2: ") and "element 9: 1, expected 3" in err, err)
+    t.write("data.s", ".target opennpu\n.data\nd: .byte 1, 2, 3, 4\n.text\n bcast.imm vx0, 0\n")
+    t.write("one.bin", b"\7")
+    t.write("want.bin", b"\0\0")
+    for where, says in (("d+1:2", "it is data of data.s"), ("0x900:2", "loaded with --load"), ("0xa00:2", None)):
+        code, _, err = t.call("run", "-q", "data.s", "-c", "test", "--load", "mem:0x900=one.bin", "--compare", "mem:%s:hex8=want.bin" % where)
+        t.expect("writer of " + where, code == (1 if says else 0) and (not says or says in err), err)
+    t.write("want.bin", b"\1\0")
+    code, _, err = t.call("run", "-q", "data.s", "-c", "test", "--compare", "mem:0xa00:2:hex8=want.bin")
+    t.expect("no writer", code == 1 and "it has its initial value" in err, err)
+
+
+def differences_are_counted_in_json(t):
+    t.write("first.s", LANES)
+    t.write("second.s", ".target opennpu\n\n bcast.imm vx2, 9\n bcast.imm vx7, 9\n")
+    t.write("want.npy", b"\x93NUMPY\1\0\x46\0" + b"{'descr': '|i1', 'fortran_order': False, 'shape': (3, 8), }".ljust(69) + b"\n" + bytes(8) + b"\1" * 8 + b"\2" * 8)
+    code, out, _ = t.call("run", "first.s", "second.s", "-c", "test", "--json", "--compare", "vx:0:3x8:s8=want.npy", "--dump", "vx:0:2:s8=two.bin",
+                          "--commit-log", "run.log")
+    got = json.loads(out)
+    t.equal("status", (code, got["status"]), (1, "findings"))
+    t.equal("comparison", got["result"]["comparisons"], [
+        {"space": "vx", "addr": 0, "type": "s8", "file": "want.npy", "elements": 24, "differences": 8,
+         "first": {"element": 16, "actual": "9", "expected": "2", "program": "second.s", "index": 0, "source": "second.s", "line": 3}}])
+    t.equal("dump", got["result"]["dumps"], [{"space": "vx", "addr": 0, "type": "s8", "file": "two.bin"}])
+    t.equal("the dump is written", t.read("two.bin"), bytes(2))
+    t.expect("the log is whole", t.read("run.log").count(b'"kind":"instruction"') == 4)
+
+
+def outputs_have_names(t):
+    queue = os.path.join(ROOT, "examples", "cmdq", "prefetch.json")
+    with open(queue, encoding="utf-8") as file:
+        count = next(x for x in json.load(file)["metadata"]["outputs"] if x["name"] == "y")["num_elements"]
+    os.mkdir(t.path("out"))
+    t.good("run", "-q", queue, "--save-outputs", "out", "--dump", "y=y.npy")
+    t.equal("y", parse_npy(t.read("y.npy"))[1:], ((count,), t.read("out/y.bin")))
+    t.good("run", "-q", queue, "--compare", "y=y.npy")
+
+
+def options_are_checked(t):
+    t.write("a.s", LANES)
+    t.write("a.bin", bytes(2))
+    for options, code in (
+            (("--compare", "vx:0:2:s8"), "TV-U004"), (("--compare", "vx:0:2:s8="), "TV-U004"), (("--compare", "vx:0:3:s8=a.bin"), "TV-M006"),
+            (("--compare", "vx:0:2:s8=none.bin"), "TV-F001"), (("--compare", "vx:0:2:s8=a.bin", "--timing-only"), "TV-U006"),
+            (("--dump", "vx:0:2:s8=-"), "TV-U004"), (("--dump", "vx:0:2:s8=a.s"), "TV-U007"),
+            (("--compare", "vx:0:2:s8=a.bin", "--dump", "vx:0:2:s8=a.bin"), "TV-U007"), (("--dump", "vx:0:2:s8=b", "--dump", "vx:0:2:s8=./b"), "TV-U007"),
+            (("--dump", "vx:0:2:s8=b", "--trace", "b"), "TV-U007"), (("--dump", "vx:0:2:s8=b", "--commit-log", "b"), "TV-U007"),
+            (("--dump", "y=b"), "TV-M004"), (("--dump", "vx:0:2y2:s8=b"), "TV-M004")):
+        status, out, err = t.call("run", "a.s", "-c", "test", *options)
+        t.expect(" ".join(options), (status, out) == (2, "") and "[%s]" % code in err, err)
+    t.expect("no file", not os.path.exists(t.path("b")))
+    status, _, err = t.call("run", "-q", "a.s", "-c", "test", "--dump", "vx:0:2:s8=none/b")
+    t.expect("a file that cannot be written", status == 3 and "TV-F002" in err, err)
+
+
+def main():
+    options = parse_arguments(__doc__, "trivet")
+    suite = Files(options.trivet, options)
+    suite.run_tests([dumps_have_the_bytes_of_the_memory, differences_name_the_writer, differences_are_counted_in_json, outputs_have_names,
+                     options_are_checked], suite)
+    return suite.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
