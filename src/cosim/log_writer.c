@@ -347,12 +347,15 @@ static void write_record(tv_commit_log_writer *w, const tv_commit *c)
     flush_record(w);
 }
 
+/* Bytes that a record has for an effect: none if it does not say what they are. */
+static uint64_t written_bytes(const tv_effect *e) { return e->before || e->after ? e->bytes : 0; }
+
 /* Writes a record with the part of effect `e` from byte `at` on, at most LOG_EFFECT_BYTES in whole units. Returns the
  * number of bytes. */
 static uint64_t write_block(tv_commit_log_writer *w, const tv_commit *c, const tv_effect *e, uint64_t at)
 {
     uint64_t unit = e->unit_bytes ? e->unit_bytes : 1, limit = LOG_EFFECT_BYTES / unit * unit;
-    uint64_t bytes = tv_min_u64(e->bytes - at, limit ? limit : unit);
+    uint64_t bytes = written_bytes(e) ? tv_min_u64(e->bytes - at, limit ? limit : unit) : e->bytes;
     tv_effect block = *e;
     block.addr += at / unit;
     block.bytes = bytes;
@@ -374,9 +377,9 @@ static bool is_small(const tv_commit *c)
 {
     uint64_t bytes = 0;
     for (unsigned i = 0; i < c->effect_count; i++) {
-        if (c->effects[i].bytes > LOG_EFFECT_BYTES)
+        if (written_bytes(&c->effects[i]) > LOG_EFFECT_BYTES)
             return false;
-        bytes += c->effects[i].bytes;
+        bytes += written_bytes(&c->effects[i]);
     }
     return bytes <= LOG_EFFECT_BYTES && c->effect_count <= SMALL_EFFECTS && c->value_count <= SMALL_VALUES;
 }
