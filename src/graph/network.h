@@ -91,6 +91,10 @@ typedef struct tv_network_backend {
     const char *name; /* "host", or the name of the target */
     bool wide_values; /* heeds options->wide_percent */
 
+    /* Rewrites a copy of the graph (graph/rewrite.h) so that the machine has instructions for more of its nodes; the
+     * values of the graph keep their numbers. Called before calibration; NULL: nothing is to be done. */
+    tv_status (*legalize)(tv_graph *graph, const tv_diag_sink *sink);
+
     /* Prepares the execution of a graph without tokens, which must outlive the state. TV_ERR_INPUT: a node that the
      * machine cannot execute (TV-L044, the message names it), or a graph that does not fit its memory. */
     tv_status (*create)(const tv_graph *graph, const tv_network_options *options, const tv_diag_sink *sink,

@@ -16,10 +16,10 @@ static bool cost_at(const tv_network_session *s, unsigned i, tv_layer *out)
             *out = list[i];
         return i < count;
     }
-    if (i >= s->network->graph->nodes.count)
+    if (i >= s->graph->nodes.count)
         return false;
-    tv_graph_cost cost = tv_graph_node_cost(s->network->graph, tv_graph_node_at(s->network->graph, i), 1, 32);
-    bool product = tv_graph_op_infos[tv_graph_node_at(s->network->graph, i)->op].class == TV_CLASS_PRODUCT;
+    tv_graph_cost cost = tv_graph_node_cost(s->graph, tv_graph_node_at(s->graph, i), 1, 32);
+    bool product = tv_graph_op_infos[tv_graph_node_at(s->graph, i)->op].class == TV_CLASS_PRODUCT;
     *out = (tv_layer){.node = i, .macs = product ? cost.operations / 2 : 0};
     return true;
 }
@@ -32,7 +32,7 @@ int tv_network_session_layer_at(const tv_network_session *session, unsigned i, t
     if (session->network->manifest) {
         *out = session->network->manifest->layers[i];
     } else {
-        const tv_graph *g = session->network->graph;
+        const tv_graph *g = session->graph;
         const tv_graph_node *n = tv_graph_node_at(g, cost.node);
         bool fused = n->op == TV_OP_CONV || n->op == TV_OP_LINEAR;
         *out = (tv_network_layer){.name = tv_graph_value_at(g, n->output)->name,
@@ -105,7 +105,7 @@ static double signal_to_noise(const tv_tensor *expected, const tv_tensor *found)
 /* A value as the machine has it; NULL: it does not keep it. */
 static const tv_tensor *machine_value(const tv_network_session *s, uint32_t value)
 {
-    const tv_graph *g = s->network->graph;
+    const tv_graph *g = s->graph;
     if (tv_graph_value_at(g, value)->source == TV_VALUE_CONSTANT)
         return tv_graph_value_at(g, value)->tensor;
     for (size_t i = 0; i < g->inputs.count; i++)
@@ -118,16 +118,16 @@ static const tv_tensor *machine_value(const tv_network_session *s, uint32_t valu
 static tv_status measure_own_noise(const tv_network_session *s, uint32_t node, const tv_tensor *found,
                                    const tv_diag_sink *sink, double *out)
 {
-    const tv_graph_node *n = tv_graph_node_at(s->network->graph, node);
+    const tv_graph_node *n = tv_graph_node_at(s->graph, node);
     const tv_tensor *inputs[TV_GRAPH_INPUTS_MAX] = {NULL};
-    tv_tensor expected, type = tv_graph_tensor_of(s->network->graph, n->output);
+    tv_tensor expected, type = tv_graph_tensor_of(s->graph, n->output);
     for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++) {
         inputs[k] = n->inputs[k] == TV_NO_VALUE ? NULL : machine_value(s, n->inputs[k]);
         if (n->inputs[k] != TV_NO_VALUE && !inputs[k])
             return TV_OK;
     }
     TV_TRY(tv_tensor_init(&expected, type.element, type.rank, type.dims, sink));
-    tv_status status = tv_node_compute(s->network->graph, n, inputs, &expected, sink);
+    tv_status status = tv_node_compute(s->graph, n, inputs, &expected, sink);
     if (status == TV_OK)
         *out = signal_to_noise(&expected, found);
     tv_tensor_fini(&expected);
@@ -136,7 +136,7 @@ static tv_status measure_own_noise(const tv_network_session *s, uint32_t node, c
 
 static tv_status compare_node(const tv_network_session *s, void *host, uint32_t node, const tv_diag_sink *sink)
 {
-    uint32_t value = tv_graph_node_at(s->network->graph, node)->output;
+    uint32_t value = tv_graph_node_at(s->graph, node)->output;
     const tv_tensor *found = s->backend->tensor(s->kept, value), *expected = tv_network_host.tensor(host, value);
     tv_infer_comparison *c = &s->comparisons[node];
     *c = (tv_infer_comparison){NAN, NAN, NAN};
@@ -161,17 +161,17 @@ static tv_status keep_values(tv_network_session *s, const tv_diag_sink *sink)
     if (s->kept)
         s->backend->destroy(s->kept);
     s->kept = NULL;
-    tv_bias_list_apply(&s->biases, s->network->graph, true);
-    tv_status status = s->backend->create(s->network->graph, &options, sink, &s->kept);
+    tv_bias_list_apply(&s->biases, s->graph, true);
+    tv_status status = s->backend->create(s->graph, &options, sink, &s->kept);
     if (status == TV_OK)
         status = s->backend->run(s->kept, s->inputs, sink);
-    tv_bias_list_apply(&s->biases, s->network->graph, false);
+    tv_bias_list_apply(&s->biases, s->graph, false);
     return status;
 }
 
 tv_status tv_network_session_verify(tv_network_session *s, const tv_diag_sink *sink)
 {
-    const tv_graph *g = s->network->graph;
+    const tv_graph *g = s->graph;
     void *host = NULL;
     if (s->timing || s->network->manifest || !s->verify)
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "create it with `verify`",

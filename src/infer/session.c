@@ -7,6 +7,7 @@
 
 #include "graph/codes.h"
 #include "graph/npy.h"
+#include "graph/rewrite.h"
 #include "infer/state.h"
 
 enum { EMIT_MAX = 3840 };
@@ -24,6 +25,7 @@ void tv_network_session_free(tv_network_session *session)
     free(session->comparisons);
     free(session->inputs);
     free(session->emit);
+    tv_graph_free(session->own_graph);
     free(session);
 }
 
@@ -109,13 +111,13 @@ static tv_status calibrate(tv_network_session *s, const tv_network_session_optio
                                   .user = &samples,
                                   .progress = options->progress};
     if (status == TV_OK)
-        status = tv_calibrate(s->network->graph, &own, sink, &s->calibration);
+        status = tv_calibrate(s->graph, &own, sink, &s->calibration);
     tv_infer_samples_fini(&samples);
     if (status == TV_OK)
         use_stated_ranges(s);
     s->summary.calibration_samples = s->calibration.samples;
     if (status == TV_OK && options->correct_bias)
-        status = tv_graph_correct_biases(s->network->graph, s->calibration.means,
+        status = tv_graph_correct_biases(s->graph, s->calibration.means,
                                          options->weight_bits ? options->weight_bits : 8, sink, &s->biases);
     return status;
 }
@@ -123,7 +125,7 @@ static tv_status calibrate(tv_network_session *s, const tv_network_session_optio
 /* Ranges of values that were added after the calibration: corrected biases. */
 static tv_status extend_ranges(tv_network_session *s, const tv_diag_sink *sink)
 {
-    size_t count = s->network->graph->values.count;
+    size_t count = s->graph->values.count;
     if (!s->biases.changes.count)
         return TV_OK;
     float *more = realloc(s->calibration.ranges, count * sizeof *more);
@@ -136,7 +138,7 @@ static tv_status extend_ranges(tv_network_session *s, const tv_diag_sink *sink)
     s->calibration.losses = losses;
     for (size_t i = 0; i < s->biases.changes.count; i++) {
         uint32_t value = s->biases.changes.data[i].after;
-        const tv_tensor *t = tv_graph_value_at(s->network->graph, value)->tensor;
+        const tv_tensor *t = tv_graph_value_at(s->graph, value)->tensor;
         more[value] = 0;
         losses[value] = 0;
         for (uint64_t k = 0; k < tv_tensor_count(t); k++)
@@ -146,6 +148,16 @@ static tv_status extend_ranges(tv_network_session *s, const tv_diag_sink *sink)
 }
 
 /* ---- Creation ---- */
+
+/* Gives the session a graph of its own, if the machine rewrites it. */
+static tv_status legalize(tv_network_session *s, const tv_diag_sink *sink)
+{
+    if (!s->backend->legalize || s->network->manifest)
+        return TV_OK;
+    TV_TRY(tv_graph_copy(s->network->graph, sink, &s->own_graph));
+    s->graph = s->own_graph;
+    return s->backend->legalize(s->own_graph, sink);
+}
 
 static tv_status create_state(tv_network_session *s, const tv_network_session_options *options,
                               const tv_infer_services *services, const tv_diag_sink *sink)
@@ -163,10 +175,10 @@ static tv_status create_state(tv_network_session *s, const tv_network_session_op
                               .wide_percent = options->binary16,
                               .progress = options->progress};
     if (s->network->manifest)
-        return tv_compiled_create(s->network->manifest, s->network->graph, services, &own, sink, &s->state);
-    tv_bias_list_apply(&s->biases, s->network->graph, true);
-    tv_status status = s->backend->create(s->network->graph, &own, sink, &s->state);
-    tv_bias_list_apply(&s->biases, s->network->graph, false);
+        return tv_compiled_create(s->network->manifest, s->graph, services, &own, sink, &s->state);
+    tv_bias_list_apply(&s->biases, s->graph, true);
+    tv_status status = s->backend->create(s->graph, &own, sink, &s->state);
+    tv_bias_list_apply(&s->biases, s->graph, false);
     return status;
 }
 
@@ -180,6 +192,7 @@ tv_status tv_network_session_new_on(tv_network *network, const tv_network_backen
     if (!s)
         return tv_fail_memory(sink);
     s->network = network;
+    s->graph = network->graph;
     s->backend = backend;
     s->timing = options->timing_only != 0;
     s->verify = options->verify != 0;
@@ -191,6 +204,8 @@ tv_status tv_network_session_new_on(tv_network *network, const tv_network_backen
     s->emit = options->emit ? strdup(options->emit) : NULL;
     s->inputs = calloc(network->graph->inputs.count + 1, sizeof *s->inputs);
     tv_status status = s->inputs && (s->emit || !options->emit) ? TV_OK : tv_fail_memory(sink);
+    if (status == TV_OK)
+        status = legalize(s, sink);
     if (status == TV_OK && !s->timing)
         status = tv_infer_fill_inputs(network, sink);
     if (status == TV_OK && !s->timing && backend->machine && !network->manifest)
@@ -236,15 +251,15 @@ tv_status tv_network_session_run(tv_network_session *s, const tv_diag_sink *sink
     tv_machine *machine = tv_network_session_machine(s);
     tv_stats before = {.size = sizeof before}, after = {.size = sizeof after};
     double start = wall_seconds();
-    for (size_t i = 0; i < s->network->graph->inputs.count; i++)
+    for (size_t i = 0; i < s->graph->inputs.count; i++)
         s->inputs[i] = &s->network->inputs[i];
     if (machine)
         tv_machine_stats(machine, &before);
     if (!s->timing)
         TV_TRY(tv_infer_fill_inputs(s->network, sink));
-    tv_bias_list_apply(&s->biases, s->network->graph, true);
+    tv_bias_list_apply(&s->biases, s->graph, true);
     tv_status status = s->backend->run(s->state, s->timing ? NULL : s->inputs, sink);
-    tv_bias_list_apply(&s->biases, s->network->graph, false);
+    tv_bias_list_apply(&s->biases, s->graph, false);
     if (machine)
         tv_machine_stats(machine, &after);
     s->summary.cycles = after.cycles - before.cycles;
@@ -266,7 +281,7 @@ tv_status tv_network_session_summary(const tv_network_session *session, tv_netwo
 /* The output after a run; NULL: no data. It may be an input or a constant, too. */
 static const tv_tensor *output_tensor(const tv_network_session *s, unsigned i)
 {
-    const tv_graph *g = s->network->graph;
+    const tv_graph *g = s->graph;
     uint32_t value = g->outputs.data[i].value;
     if (s->timing)
         return NULL;
@@ -285,7 +300,7 @@ int tv_network_session_output_at(const tv_network_session *session, unsigned i, 
         return 0;
     const tv_tensor *t = output_tensor(session, i);
     if (t)
-        tv_infer_describe(t, session->network->graph->outputs.data[i].name, out);
+        tv_infer_describe(t, session->graph->outputs.data[i].name, out);
     return 1;
 }
 
@@ -307,7 +322,7 @@ static tv_status write_raw(const tv_tensor *t, const char *path, tv_element elem
 tv_status tv_network_session_save_output(const tv_network_session *session, const char *name, const char *path,
                                          const char *type, struct tv_output_group *group, const tv_diag_sink *sink)
 {
-    const tv_graph *g = session->network->graph;
+    const tv_graph *g = session->graph;
     tv_element element;
     for (unsigned i = 0; i < g->outputs.count; i++) {
         if (strcmp(g->outputs.data[i].name, name) != 0)

@@ -25,6 +25,8 @@ typedef struct tv_infer_comparison {
 
 struct tv_network_session {
     tv_network *network;
+    tv_graph *graph;     /* what is executed: the network's, or own_graph */
+    tv_graph *own_graph; /* with other nodes, for this machine; or NULL */
     const tv_network_backend *backend;
     void *state;
     void *kept; /* of a second run, which keeps all values for the comparison, or NULL: keeping them costs cycles */
