@@ -95,7 +95,7 @@ static bool compare(const tolerance *t, uint32_t value, const tv_tensor *actual,
 
 static const tv_tensor *result_of(const tv_network_session *s, uint32_t value)
 {
-    const tv_graph *g = s->network->graph;
+    const tv_graph *g = s->graph;
     for (size_t i = 0; i < g->inputs.count; i++)
         if (g->inputs.data[i] == value)
             return s->inputs[i];
@@ -107,7 +107,7 @@ static const tv_tensor *result_of(const tv_network_session *s, uint32_t value)
 
 static case_result compare_outputs(const tv_network_session *s, case_tensors *outputs, outcome *o)
 {
-    const tv_graph *g = s->network->graph;
+    const tv_graph *g = s->graph;
     tolerance t;
     bool ok = tolerance_init(&t, g, tolerance_find_machine(s->backend->name), s->calibration.ranges, s->inputs);
     if (!ok)

@@ -84,6 +84,16 @@ static bool is_result(const tv_graph *g, uint32_t value)
     return false;
 }
 
+/* Moves of values that have the format of the output; constants are rounded to it. */
+static bool moves_stored_values(const tolerance *t, const tv_graph_node *n)
+{
+    bool stored = tv_graph_op_infos[n->op].class == TV_CLASS_MOVE;
+    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX && n->op == TV_OP_CONCAT; k++)
+        stored = stored && (n->inputs[k] == TV_NO_VALUE ||
+                            tv_graph_value_at(t->graph, n->inputs[k])->source != TV_VALUE_CONSTANT);
+    return stored;
+}
+
 /* Adds the rounding to the format that stores a value. */
 static void round_value(const tolerance *t, uint32_t value, bool is_moved, float *e)
 {
@@ -171,7 +181,7 @@ bool tolerance_init(tolerance *t, const tv_graph *graph, const tolerance_machine
         float *e = tolerance_new_floats(tolerance_count(t, n->output));
         bool ok = tolerance_bound_node(t, n, e);
         if (ok)
-            round_value(t, n->output, tv_graph_op_infos[n->op].class == TV_CLASS_MOVE, e);
+            round_value(t, n->output, moves_stored_values(t, n), e);
         keep_errors(t, n->output, e);
         if (!ok)
             return false;

@@ -23,8 +23,7 @@ typedef struct cmdq_net_range {
 
 typedef struct cmdq_net_value {
     uint32_t storage; /* the value whose storage it has: itself, or an input of its Reshape */
-    bool channels_last;
-    bool crossed; /* [n][c][pixels] in the storage of an image */
+    bool crossed;     /* [n][c][pixels] in the storage of an image */
     unsigned qbits;
     float scale;
     uint64_t rows, row_elements; /* how it is cut into tiles: rows of pixels, or of the last axis */
@@ -32,7 +31,7 @@ typedef struct cmdq_net_value {
     uint32_t last_use; /* node */
 
     /* Where its elements are in the storage of `root`: element (i, k, ...) at first + i * strides[0] + ... Of a value
-     * that is no view these are row-major order, or not used (channels_last). */
+     * that is no view these are row-major order, or not used (channels_last of the network). */
     bool is_view, not_view; /* not_view: a reader cannot read it as one */
     uint32_t root;
     uint64_t first, strides[TV_GRAPH_RANK_MAX];
@@ -78,6 +77,7 @@ typedef struct cmdq_network {
     cmdq_lower_plan plan;
     const tv_graph *graph;
     cmdq_net_value *values;    /* of each value */
+    bool *channels_last;       /* of each value: an image whose channels are adjacent */
     cmdq_net_weights *weights; /* of each node */
     cmdq_net_options options;
     const float *ranges;   /* of each value, or NULL */
@@ -113,6 +113,14 @@ static inline const tv_graph_shape *cmdq_net_dims(const cmdq_network *net, uint3
     return &tv_graph_value_at(net->graph, value)->shape;
 }
 
+/* Axis `i`, from the outermost, of the order in which a value is stored. */
+static inline uint32_t cmdq_net_storage_axis(const cmdq_network *net, uint32_t value, uint32_t i)
+{
+    if (!net->channels_last[value] || i == 0)
+        return i;
+    return i + 1 == cmdq_net_dims(net, value)->rank ? 1 : i + 1;
+}
+
 /* The value whose storage a value has. */
 static inline cmdq_net_value *cmdq_net_storage(const cmdq_network *net, uint32_t value)
 {
@@ -132,12 +140,62 @@ static inline uint64_t cmdq_net_bytes(const cmdq_network *net, uint32_t value, u
 /* Of an operand that passes through slots. */
 static inline uint64_t cmdq_net_tile_bytes(const cmdq_network *net) { return tv_min_u64(65536, net->l.bank_bytes / 4); }
 
+/* ---- network_images.c ---- */
+
+/* [n][c][h][w] or [n][c][h], whose w is 1. */
+typedef struct cmdq_net_image {
+    uint64_t images, channels, h, w;
+} cmdq_net_image;
+
+cmdq_net_image cmdq_net_image_of(const tv_graph_shape *shape);
+
+/* The windows of a node whose output has rank 3 or 4, by height and width. */
+typedef struct cmdq_net_window {
+    uint64_t kernel[2], stride[2], dilation[2], pad_begin[2], pad_end[2];
+} cmdq_net_window;
+
+cmdq_net_window cmdq_net_window_of(const tv_graph_lists *lists, uint32_t rank);
+
+/* By height and width: a transposed convolution is `count` convolutions of stride 1 with `taps` elements of the kernel.
+ */
+typedef struct cmdq_net_phases {
+    uint64_t count[2], taps[2];
+} cmdq_net_phases;
+
+cmdq_net_phases cmdq_net_phases_of(const tv_graph_lists *lists, uint32_t rank);
+
+/* ---- network_layouts.c ---- */
+
+typedef enum cmdq_net_order { CMDQ_NET_ORDER_ANY, CMDQ_NET_ORDER_ROWS, CMDQ_NET_ORDER_IMAGE } cmdq_net_order;
+
+/* The order in which a node reads its input `k`, if `last` says which values have their channels last. */
+cmdq_net_order cmdq_net_order_of_input(const tv_graph *graph, const tv_graph_node *n, unsigned k, const bool *last);
+
+/* Transposes between [n][h][w][c] or [n][h][c] and an image: one whose channels are last has the order of the former.
+ */
+bool cmdq_net_is_to_image(const tv_graph *graph, const tv_graph_node *n);
+bool cmdq_net_is_from_image(const tv_graph *graph, const tv_graph_node *n);
+
+/* Chooses which values have their channels last; `last` has zeros. */
+void cmdq_net_choose_orders(const tv_graph *graph, bool *last);
+
+/* False: the node reads a value in another order than it has, which cmdq_net_legalize prevents. */
+bool cmdq_net_reads_order(const tv_graph *graph, const tv_graph_node *n, const bool *last);
+
+/* ---- network_legalize.c ---- */
+
+/* As tv_network_backend describes it. */
+tv_status cmdq_net_legalize(tv_graph *graph, const tv_diag_sink *sink);
+
 /* ---- network_formats.c ---- */
 
 /* Sets formats and layouts, and gives each storage its memory in DRAM. TV_ERR_INPUT: an operator is not supported. */
 tv_status cmdq_net_choose_formats(cmdq_network *net, const tv_network_options *options);
 
 /* ---- network_values.c ---- */
+
+/* Where element `i` of a value, in row-major order, is in its storage. */
+uint64_t cmdq_net_storage_index(const cmdq_network *net, uint32_t value, uint64_t i);
 
 uint64_t cmdq_net_allocate_dram(cmdq_network *net, uint64_t bytes);
 
@@ -244,6 +302,9 @@ cmdq_lower_operand cmdq_net_load_operand(cmdq_network *net, uint32_t value, cmdq
 /* True for a Gather of a computed value by one constant index. */
 bool cmdq_net_selects_index(const cmdq_network *net, const tv_graph_node *n);
 
+/* Likewise by any constant indices. */
+bool cmdq_net_selects_elements(const cmdq_network *net, const tv_graph_node *n);
+
 /* Chooses what is a view of what. Call it after layouts are chosen. */
 void cmdq_net_choose_views(cmdq_network *net);
 
@@ -337,8 +398,10 @@ bool cmdq_net_is_host_gather(const cmdq_network *net, const tv_graph_node *n);
 
 /* ---- network_elements.c ---- */
 
+/* An operand of an operator of two whose elements are repeated as no instruction does it, or TV_NO_VALUE. */
+uint32_t cmdq_net_unrepeatable(const tv_graph *graph, const bool *channels_last, const tv_graph_node *n);
+
 const char *cmdq_net_binary_lacks(const cmdq_network *net, const tv_graph_node *n);
-const char *cmdq_net_concat_lacks(const cmdq_network *net, const tv_graph_node *n);
 void cmdq_net_emit_unary(cmdq_network *net, const tv_graph_node *n);
 void cmdq_net_emit_binary(cmdq_network *net, const tv_graph_node *n);
 void cmdq_net_emit_rows(cmdq_network *net, const tv_graph_node *n); /* along the last axis */

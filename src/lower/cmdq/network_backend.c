@@ -35,6 +35,7 @@ static void destroy(void *state)
     TV_VEC_FINI(&net->steps);
     free(net->needs);
     free(net->in_attention);
+    free(net->channels_last);
     free(net->wide);
     tv_machine_free(net->l.machine);
     tv_program_free(net->program);
@@ -60,9 +61,10 @@ static tv_status allocate(cmdq_network *net)
     net->layer_ends = calloc(nodes, sizeof *net->layer_ends);
     net->busy = calloc(nodes, sizeof *net->busy);
     net->in_attention = calloc(nodes, sizeof *net->in_attention);
+    net->channels_last = calloc(values, sizeof *net->channels_last);
     net->wide = calloc(nodes, sizeof *net->wide);
-    bool ok = net->wide && net->in_attention && net->values && net->tensors && net->weights && net->entries_end &&
-              net->layers && net->layer_ends && net->busy;
+    bool ok = net->wide && net->in_attention && net->channels_last && net->values && net->tensors && net->weights &&
+              net->entries_end && net->layers && net->layer_ends && net->busy;
     uint32_t *last = ok ? tv_graph_last_uses(net->graph, false) : NULL;
     for (uint32_t v = 0; last && v < net->graph->values.count; v++)
         net->values[v].last_use = last[v];
@@ -346,19 +348,6 @@ static tv_status create(const tv_graph *graph, const tv_network_options *options
 
 static tv_dtype dtype_of(const cmdq_net_value *v) { return v->qbits == 32 ? TV_F32 : v->qbits == 16 ? TV_F16 : TV_S8; }
 
-/* Element i of the tensor in the order of the storage. */
-static uint64_t storage_index(const cmdq_network *net, uint32_t value, uint64_t i)
-{
-    const tv_graph_shape *s = cmdq_net_dims(net, value);
-    if (net->values[value].is_view)
-        return cmdq_net_view_index(net, value, i);
-    if (!net->values[value].channels_last && !net->values[value].crossed)
-        return i;
-    uint64_t c = (uint64_t)s->dims[1], pixels = (uint64_t)(s->dims[2] * (s->rank > 3 ? s->dims[3] : 1)),
-             image = i / (c * pixels);
-    return image * c * pixels + i % pixels * c + i / pixels % c;
-}
-
 static tv_status write_input(const cmdq_network *net, uint32_t value, const tv_tensor *t, const tv_diag_sink *sink)
 {
     const cmdq_net_value *v = cmdq_net_storage(net, value);
@@ -367,7 +356,7 @@ static tv_status write_input(const cmdq_network *net, uint32_t value, const tv_t
     if (!data)
         return tv_fail_memory(sink);
     for (uint64_t i = 0; i < v->elements; i++)
-        cmdq_net_store_element(v, data, storage_index(net, value, i), tv_tensor_real(t, i));
+        cmdq_net_store_element(v, data, cmdq_net_storage_index(net, value, i), tv_tensor_real(t, i));
     tv_status status = tv_machine_write(net->l.machine, "dram", v->dram, data, bytes, sink);
     free(data);
     return status;
@@ -402,7 +391,8 @@ static tv_status read_value(const cmdq_network *net, uint32_t value, const tv_di
     if (status == TV_OK)
         status = tv_machine_read(net->l.machine, "dram", v->dram, data, bytes, sink);
     for (uint64_t i = 0; status == TV_OK && i < tv_tensor_count(t); i++)
-        tv_tensor_set_real(t, i, tv_dtype_value(dtype_of(v), data, storage_index(net, value, i)) * (double)v->scale);
+        tv_tensor_set_real(t, i,
+                           tv_dtype_value(dtype_of(v), data, cmdq_net_storage_index(net, value, i)) * (double)v->scale);
     free(data);
     return status;
 }
@@ -523,6 +513,7 @@ static tv_machine *machine(void *state) { return ((cmdq_network *)state)->l.mach
 
 const tv_network_backend tv_network_cmdq = {.name = "cmdq",
                                             .wide_values = true,
+                                            .legalize = cmdq_net_legalize,
                                             .create = create,
                                             .destroy = destroy,
                                             .run = run,

@@ -93,6 +93,7 @@ typedef enum repeat {
     REPEAT_COLUMN,
     REPEAT_SCALAR,
     REPEAT_BLOCK, /* `length` elements, again and again */
+    REPEAT_IMAGE, /* a row for each image */
     REPEAT_OTHER
 } repeat;
 
@@ -112,16 +113,24 @@ static bool has_middle_axes(const tv_graph_shape *s, const tv_graph_shape *t, ui
     return true;
 }
 
-static repeat repeat_of(const cmdq_network *net, uint32_t out, uint32_t b, uint64_t *length)
+static repeat repeat_of(const tv_graph *g, bool last, uint32_t out, uint32_t b, uint64_t *length)
 {
-    const tv_graph_shape *s = cmdq_net_dims(net, out), *t = cmdq_net_dims(net, b);
-    uint64_t count = tv_graph_elements(net->graph, b);
-    bool last = net->values[out].channels_last;
+    const tv_graph_shape *s = &tv_graph_value_at(g, out)->shape, *t = &tv_graph_value_at(g, b)->shape;
+    uint64_t count = tv_graph_elements(g, b), all = tv_graph_elements(g, out);
     *length = 1;
     if (count == 1)
         return REPEAT_SCALAR;
-    if (count == net->values[out].elements)
+    if (count == all)
         return REPEAT_NONE;
+    if (last && t->rank == s->rank && t->dims[1] == 1 && count * (uint64_t)s->dims[1] == all) {
+        *length = (uint64_t)s->dims[1];
+        return REPEAT_COLUMN; /* one element for the channels of a pixel */
+    }
+    if (last && t->rank == s->rank && t->dims[0] == s->dims[0] && t->dims[1] == s->dims[1] &&
+        count == (uint64_t)(s->dims[0] * s->dims[1])) {
+        *length = (uint64_t)s->dims[1];
+        return s->dims[0] == 1 ? REPEAT_ROW : REPEAT_IMAGE;
+    }
     uint32_t axis = last ? 1 : s->rank - 1; /* whose elements are adjacent */
     bool row = count == (uint64_t)s->dims[axis], column = !last && t->rank == s->rank && t->dims[axis] == 1;
     for (uint32_t i = 0; i < t->rank && row; i++) { /* from the last axis */
@@ -130,7 +139,7 @@ static repeat repeat_of(const cmdq_network *net, uint32_t out, uint32_t b, uint6
     }
     for (uint32_t i = 0; i < s->rank && column; i++)
         column = i == axis || t->dims[i] == s->dims[i];
-    bool block = !last && !row && !column && count < net->values[out].elements;
+    bool block = !last && !row && !column && count < all;
     uint32_t ones = 0; /* leading axes; the others have the extents of the output */
     while (ones < t->rank && t->dims[ones] == 1)
         ones++;
@@ -152,25 +161,27 @@ typedef struct pair {
     uint64_t length;
 } pair;
 
-static pair pair_of(const cmdq_network *net, const tv_graph_node *n)
+static pair pair_of(const tv_graph *g, const bool *channels_last, const tv_graph_node *n)
 {
     pair p = {.whole = n->inputs[0], .other = n->inputs[1]};
-    bool first = tv_graph_elements(net->graph, n->inputs[0]) == net->values[n->output].elements &&
-                 !is_constant(net, n->inputs[0]);
+    bool first = tv_graph_elements(g, n->inputs[0]) == tv_graph_elements(g, n->output) &&
+                 tv_graph_value_at(g, n->inputs[0])->source != TV_VALUE_CONSTANT;
     if (!first) {
         p.whole = n->inputs[1];
         p.other = n->inputs[0];
         p.swapped = true;
     }
-    p.repeat = repeat_of(net, n->output, p.other, &p.length);
+    p.repeat = repeat_of(g, channels_last[n->output], n->output, p.other, &p.length);
     return p;
 }
 
 static void begin_binary(cmdq_network *net, const tv_graph_node *n, const pair *p, cmdq_lower_operand operands[3],
                          uint64_t count)
 {
-    static const char *const names[] = {[REPEAT_ROW] = "row", [REPEAT_COLUMN] = "column", [REPEAT_SCALAR] = "scalar"};
-    bool adds = n->op == TV_OP_ADD || n->op == TV_OP_SUB, rows = p->repeat == REPEAT_ROW || p->repeat == REPEAT_COLUMN;
+    static const char *const names[] = {
+        [REPEAT_ROW] = "row", [REPEAT_COLUMN] = "column", [REPEAT_SCALAR] = "scalar", [REPEAT_IMAGE] = "row"};
+    bool adds = n->op == TV_OP_ADD || n->op == TV_OP_SUB,
+         rows = p->repeat == REPEAT_ROW || p->repeat == REPEAT_COLUMN || p->repeat == REPEAT_IMAGE;
     cmdq_opcode opcode = adds ? CMDQ_VE_ADD_TILE : n->op == TV_OP_MUL ? CMDQ_VE_MUL_TILE : CMDQ_VE_BINARY_TILE;
     if (n->op == TV_OP_SUB) /* a - b = a + (-1) b */
         operands[p->swapped ? 0 : 1].scale *= -1;
@@ -199,23 +210,30 @@ static uint64_t whole_rows(pair *p, uint64_t at, uint64_t rows, uint64_t count)
     return p->length;
 }
 
+uint32_t cmdq_net_unrepeatable(const tv_graph *g, const bool *channels_last, const tv_graph_node *n)
+{
+    pair p = pair_of(g, channels_last, n);
+    bool whole = tv_graph_elements(g, p.whole) == tv_graph_elements(g, n->output);
+    return whole && p.repeat == REPEAT_OTHER ? p.other : TV_NO_VALUE;
+}
+
 const char *cmdq_net_binary_lacks(const cmdq_network *net, const tv_graph_node *n)
 {
-    uint64_t length;
-    pair p = pair_of(net, n);
-    if (repeat_of(net, n->output, p.other, &length) == REPEAT_OTHER ||
-        tv_graph_elements(net->graph, p.whole) != net->values[n->output].elements)
+    pair p = pair_of(net->graph, net->channels_last, n);
+    if (is_constant(net, p.whole))
+        return "two constant operands";
+    if (p.repeat == REPEAT_OTHER || tv_graph_elements(net->graph, p.whole) != net->values[n->output].elements)
         return "such repetition of an operand";
     return p.swapped && (n->op == TV_OP_DIV || n->op == TV_OP_POW) ? "repeated first operand" : NULL;
 }
 
 void cmdq_net_emit_binary(cmdq_network *net, const tv_graph_node *n)
 {
-    pair p = pair_of(net, n);
+    pair p = pair_of(net->graph, net->channels_last, n);
     bool same = p.repeat == REPEAT_NONE || p.repeat == REPEAT_BLOCK, by_row = p.repeat == REPEAT_COLUMN;
     bool any_tile = p.repeat == REPEAT_BLOCK || (by_row && p.length > cmdq_net_tile_bytes(net) / 4);
     uint64_t all = net->values[n->output].elements, tile = tile_elements(net, n, any_tile ? 1 : p.length),
-             rows = tv_graph_elements(net->graph, p.other);
+             rows = tv_graph_elements(net->graph, p.other), image = all / tv_max_u64(1, rows / p.length);
     if (same && is_constant(net, p.other))
         cmdq_net_upload_constant(net, p.other);
     if (p.repeat == REPEAT_BLOCK)
@@ -238,11 +256,13 @@ void cmdq_net_emit_binary(cmdq_network *net, const tv_graph_node *n)
         pair own_pair = p;
         if (by_row)
             count = whole_rows(&own_pair, at, rows, count);
+        if (p.repeat == REPEAT_IMAGE)
+            count = tv_min_u64(count, image - at % image);
         operands[0] = cmdq_net_read(net, p.whole, at, count, cmdq_net_next_slot(&in));
-        operands[1] = same                      ? cmdq_net_read(net, p.other, own, count, cmdq_net_next_slot(&other))
-                      : by_row                  ? cmdq_lower_skip(repeated, at / p.length % rows)
-                      : p.repeat == REPEAT_NONE ? cmdq_lower_skip(repeated, at)
-                                                : repeated;
+        operands[1] = same                       ? cmdq_net_read(net, p.other, own, count, cmdq_net_next_slot(&other))
+                      : by_row                   ? cmdq_lower_skip(repeated, at / p.length % rows)
+                      : p.repeat == REPEAT_IMAGE ? cmdq_lower_skip(repeated, at / image * p.length)
+                                                 : repeated;
         operands[2] = cmdq_net_write(net, n->output, at, count, cmdq_net_next_slot(&out));
         begin_binary(net, n, &own_pair, operands, count);
         cmdq_net_share_output(net, n->output, operands[2], count);
@@ -318,17 +338,16 @@ void cmdq_net_emit_rows(cmdq_network *net, const tv_graph_node *n)
 
 /* ---- Moves ---- */
 
-/* Elements from the axis on, in the order of the storage, of a Concat along it. */
-static uint64_t inner_elements(const cmdq_network *net, uint32_t value, uint32_t axis, bool channels_last)
+/* Elements from the axis on, in the order of the storage of the output, of an input of a Concat along it. */
+static uint64_t inner_elements(const cmdq_network *net, uint32_t value, uint32_t axis, uint32_t output)
 {
-    static const uint32_t order[4] = {0, 2, 3, 1};
     const tv_graph_shape *s = cmdq_net_dims(net, value);
     uint64_t n = 1;
-    uint32_t at = 0;
-    while (channels_last && order[at] != axis)
-        at++;
-    for (uint32_t i = channels_last ? at : axis; i < s->rank; i++)
-        n *= (uint64_t)s->dims[channels_last ? order[i] : i];
+    uint32_t i = s->rank, at;
+    do {
+        at = cmdq_net_storage_axis(net, output, --i);
+        n *= (uint64_t)s->dims[at];
+    } while (at != axis);
     return n;
 }
 
@@ -365,22 +384,13 @@ static void emit_columns(cmdq_network *net, const tv_graph_node *n, uint32_t val
     cmdq_net_release_slots(net, &copies);
 }
 
-const char *cmdq_net_concat_lacks(const cmdq_network *net, const tv_graph_node *n)
-{
-    for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX && net->values[n->output].channels_last; k++)
-        if (n->inputs[k] != TV_NO_VALUE && is_constant(net, n->inputs[k]))
-            return "constant image among the inputs";
-    return NULL;
-}
-
 /* Stores the inputs side by side in DRAM. */
 void cmdq_net_emit_concat(cmdq_network *net, const tv_graph_node *n)
 {
-    bool last = net->values[n->output].channels_last;
     uint32_t axis = cmdq_net_dims(net, n->output)->rank - 1 - n->attrs.axis_from_end;
-    uint64_t to = inner_elements(net, n->output, axis, last), at = 0;
+    uint64_t to = inner_elements(net, n->output, axis, n->output), at = 0;
     for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX && n->inputs[k] != TV_NO_VALUE && net->status == TV_OK; k++) {
-        uint64_t from = inner_elements(net, n->inputs[k], axis, last);
+        uint64_t from = inner_elements(net, n->inputs[k], axis, n->output);
         if (is_constant(net, n->inputs[k]))
             cmdq_net_upload_constant(net, n->inputs[k]);
         emit_columns(net, n, n->inputs[k], from, at, to);
@@ -391,20 +401,20 @@ void cmdq_net_emit_concat(cmdq_network *net, const tv_graph_node *n)
 /* A Reshape between the orders of images and of rows: transposes [pixels][channels]. */
 void cmdq_net_emit_reorder(cmdq_network *net, const tv_graph_node *n)
 {
-    bool from_last = net->values[n->inputs[0]].channels_last;
-    const tv_graph_shape *s = cmdq_net_dims(net, from_last ? n->inputs[0] : n->output);
+    bool from_last = net->channels_last[n->inputs[0]];
     if (net->values[n->output].storage != n->output)
         return;
-    uint64_t channels = (uint64_t)s->dims[1], all = net->values[n->output].elements, pixels = all / channels;
+    cmdq_net_image image = cmdq_net_image_of(cmdq_net_dims(net, from_last ? n->inputs[0] : n->output));
+    uint64_t pixels = image.h * image.w, all = image.channels * pixels;
     cmdq_net_make_resident(net, n->output);
     cmdq_net_slots in = cmdq_net_slots_for(net, n->inputs[0], all), out = cmdq_net_slots_for(net, n->output, all);
-    if (net->status == TV_OK) {
-        cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], 0, all, in.buffers[0]),
-                           y = cmdq_net_write(net, n->output, 0, all, out.buffers[0]);
-        cmdq_lower_begin_vector(&net->l, CMDQ_VE_TRANSPOSE_TILE, x, y, from_last ? pixels : channels,
-                                from_last ? channels : pixels);
+    for (uint64_t i = 0; i < image.images && net->status == TV_OK; i++) {
+        cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], i * all, all, cmdq_net_next_slot(&in)),
+                           y = cmdq_net_write(net, n->output, i * all, all, cmdq_net_next_slot(&out));
+        cmdq_lower_begin_vector(&net->l, CMDQ_VE_TRANSPOSE_TILE, x, y, from_last ? pixels : image.channels,
+                                from_last ? image.channels : pixels);
         cmdq_lower_finish_entry(&net->l);
-        cmdq_net_written(net, n->output, 0, all, y);
+        cmdq_net_written(net, n->output, i * all, all, y);
         net->layers[net->node].tiles++;
     }
     cmdq_net_release_slots(net, &in);

@@ -110,7 +110,6 @@ bool cmdq_net_port(const void *state, uint32_t value, tv_network_port *out)
     const cmdq_network *net = state;
     const cmdq_net_value *v = &net->values[value], *storage = &net->values[v->storage];
     const tv_graph_shape *s = cmdq_net_dims(net, value);
-    static const uint32_t images[] = {1, 3, 2, 0}; /* axes of channels-last storage, the innermost first */
     if (tv_graph_value_at(net->graph, value)->source == TV_VALUE_CONSTANT)
         return false;
     bool integers = !tv_is_real_element(tv_graph_value_at(net->graph, value)->element);
@@ -124,7 +123,7 @@ bool cmdq_net_port(const void *state, uint32_t value, tv_network_port *out)
                              .term_count = s->rank};
     uint64_t stride = storage->qbits / 8;
     for (uint32_t i = 0; i < s->rank; i++) {
-        uint32_t axis = v->channels_last ? images[i] : s->rank - 1 - i;
+        uint32_t axis = cmdq_net_storage_axis(net, value, s->rank - 1 - i); /* the innermost first */
         uint64_t extent = tv_max_u64(1, (uint64_t)s->dims[axis]);
         out->terms[i] = (tv_network_term){axis, 1, extent, stride};
         stride *= extent;

@@ -10,63 +10,23 @@ static bool is_product(tv_graph_op op)
     return op == TV_OP_CONV || op == TV_OP_CONV_TRANSPOSE || op == TV_OP_LINEAR || op == TV_OP_MATMUL;
 }
 
-/* Operators of images, whose channels are last. */
-static bool is_spatial(const cmdq_network *net, const tv_graph_node *n)
-{
-    bool image = cmdq_net_dims(net, n->output)->rank == 4;
-    return image &&
-           (n->op == TV_OP_CONV || n->op == TV_OP_CONV_TRANSPOSE || tv_graph_op_infos[n->op].class == TV_CLASS_WINDOW);
-}
-
-static bool follows_layout(tv_graph_op op)
-{
-    tv_graph_class class = tv_graph_op_infos[op].class;
-    return class == TV_CLASS_UNARY || class == TV_CLASS_BINARY || op == TV_OP_CONCAT;
-}
-
-/* A Transpose between [n][h][w][c] and [n][c][h][w]: an image whose channels are last has the order of the former. */
-static bool is_transpose(const cmdq_network *net, const tv_graph_node *n, const uint32_t perm[4])
-{
-    return n->op == TV_OP_TRANSPOSE && n->attrs.lists && cmdq_net_dims(net, n->output)->rank == 4 &&
-           memcmp(n->attrs.lists->perm, perm, 4 * sizeof *perm) == 0;
-}
-static const uint32_t to_image[4] = {0, 3, 1, 2}, from_image[4] = {0, 2, 3, 1};
-
-/* Inputs of images are stored like the outputs of their readers; values follow their first computed input. */
-static void choose_layouts(cmdq_network *net)
-{
-    const tv_graph *g = net->graph;
-    for (size_t i = g->nodes.count; i-- > 0;) { /* inputs of the network, and what leads to an image */
-        const tv_graph_node *n = &g->nodes.data[i];
-        bool last = is_spatial(net, n) || (follows_layout(n->op) && net->values[n->output].channels_last);
-        for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX && last; k++)
-            if (n->inputs[k] != TV_NO_VALUE && cmdq_net_dims(net, n->inputs[k])->rank == 4)
-                net->values[n->inputs[k]].channels_last = true;
-    }
-    for (size_t i = 0; i < g->nodes.count; i++) {
-        const tv_graph_node *n = &g->nodes.data[i];
-        unsigned k = 0; /* the first input that is computed */
-        while (k + 1 < tv_graph_input_count(n) && tv_graph_value_at(g, n->inputs[k])->source == TV_VALUE_CONSTANT)
-            k++;
-        bool input = net->values[n->inputs[k]].channels_last && cmdq_net_dims(net, n->output)->rank == 4;
-        bool made = is_transpose(net, n, to_image) && !input && net->values[n->output].channels_last;
-        net->values[n->output].channels_last = is_spatial(net, n) || (follows_layout(n->op) && input) || made;
-    }
-}
-
 static void set_rows(const cmdq_network *net, uint32_t value)
 {
     cmdq_net_value *v = &net->values[value];
-    const tv_graph_shape *s = cmdq_net_dims(net, value);
     v->elements = tv_graph_elements(net->graph, value);
-    v->row_elements = v->channels_last ? (uint64_t)(s->dims[1] * s->dims[3]) : tv_graph_columns(net->graph, value);
+    v->row_elements = tv_graph_columns(net->graph, value);
+    if (net->channels_last[value]) {
+        cmdq_net_image image = cmdq_net_image_of(cmdq_net_dims(net, value));
+        v->row_elements = image.w * image.channels;
+    }
     v->rows = v->row_elements ? v->elements / v->row_elements : 0;
 }
 
 /* Operators whose outputs have the format of their input. */
 static bool copies_elements(const cmdq_network *net, const tv_graph_node *n)
 {
-    return n->op == TV_OP_RESHAPE || n->op == TV_OP_TRANSPOSE || n->op == TV_OP_SLICE || cmdq_net_selects_index(net, n);
+    return n->op == TV_OP_RESHAPE || n->op == TV_OP_TRANSPOSE || n->op == TV_OP_SLICE ||
+           cmdq_net_selects_elements(net, n);
 }
 
 /* Values that products and images read are INT8; results are binary32, others binary16. */
@@ -113,11 +73,14 @@ static bool reads(const tv_graph_node *n, uint32_t value)
 static bool fits_wide(const cmdq_network *net, const tv_graph_node *n)
 {
     const tv_graph_shape *s = cmdq_net_dims(net, n->inputs[0]);
-    const tv_graph_lists *l = n->attrs.lists;
-    if (s->rank != 4 || !l || n->op == TV_OP_CONV_TRANSPOSE || n->op == TV_OP_RESIZE)
-        return s->rank != 4 || n->op == TV_OP_MATMUL;
-    uint64_t rows = tv_min_u64((uint64_t)s->dims[2], (uint64_t)((l->kernel[0] - 1) * l->dilation[0] + 1));
-    return rows * (uint64_t)(s->dims[1] * s->dims[3]) * 2 <= net->l.bank_bytes / 2;
+    if (n->op == TV_OP_CONV_TRANSPOSE || n->op == TV_OP_RESIZE)
+        return false;
+    if (!net->channels_last[n->output])
+        return true;
+    cmdq_net_image image = cmdq_net_image_of(s);
+    cmdq_net_window window = cmdq_net_window_of(n->attrs.lists, s->rank);
+    uint64_t rows = tv_min_u64(image.h, (window.kernel[0] - 1) * window.dilation[0] + 1);
+    return rows * image.w * image.channels * 2 <= net->l.bank_bytes / 2;
 }
 
 static int compare_losses(const void *a, const void *b)
@@ -188,14 +151,12 @@ static void unify_scales(const cmdq_network *net)
 /* A Reshape of a value in row-major order, or whose order is the same either way, has its storage. */
 static bool has_same_storage(const cmdq_network *net, const tv_graph_node *n)
 {
-    const cmdq_net_value *from = &net->values[n->inputs[0]];
-    const tv_graph_shape *s = cmdq_net_dims(net, n->inputs[0]);
-    bool same_order = !from->channels_last || s->dims[1] == 1 || s->dims[2] * s->dims[3] == 1;
-    if (is_transpose(net, n, to_image))
-        return !from->channels_last && net->values[n->output].channels_last;
-    if (is_transpose(net, n, from_image))
-        return from->channels_last && !net->values[n->output].channels_last;
-    return n->op == TV_OP_RESHAPE && same_order && !net->values[n->output].channels_last;
+    bool from = net->channels_last[n->inputs[0]], to = net->channels_last[n->output];
+    if (n->op != TV_OP_RESHAPE)
+        return (to && !from && cmdq_net_is_to_image(net->graph, n)) ||
+               (from && !to && cmdq_net_is_from_image(net->graph, n));
+    cmdq_net_image image = cmdq_net_image_of(cmdq_net_dims(net, to ? n->output : n->inputs[0]));
+    return from == to || image.channels == 1 || image.h * image.w == 1;
 }
 
 /* [n][c][pixels] of an image to [n][pixels][c], which is the order of its storage. */
@@ -207,14 +168,14 @@ static bool restores_order(const cmdq_network *net, const tv_graph_node *n)
         n->attrs.lists->perm[1] != 2 || v->source != TV_VALUE_COMPUTED || tv_graph_uses(g, n->inputs[0]) != 1)
         return false;
     const tv_graph_node *from = tv_graph_node_at(g, v->producer);
-    return from->op == TV_OP_RESHAPE && net->values[from->inputs[0]].channels_last &&
+    return from->op == TV_OP_RESHAPE && net->channels_last[from->inputs[0]] &&
            cmdq_net_dims(net, from->inputs[0])->dims[1] == v->shape.dims[1];
 }
 
 tv_status cmdq_net_choose_formats(cmdq_network *net, const tv_network_options *options)
 {
     const tv_graph *g = net->graph;
-    choose_layouts(net);
+    cmdq_net_choose_orders(g, net->channels_last);
     cmdq_net_choose_views(net);
     choose_widths(net);
     if (options->wide_percent && options->losses)

@@ -254,7 +254,7 @@ static bool is_mask(const cmdq_network *net, uint32_t value, uint32_t output)
     const tv_graph_shape *s = cmdq_net_dims(net, value), *out = cmdq_net_dims(net, output);
     return s->rank >= 1 && s->dims[s->rank - 1] == out->dims[out->rank - 1] && s->rank >= 2 &&
            (s->dims[s->rank - 2] == 1 || s->dims[s->rank - 2] == out->dims[out->rank - 2]) &&
-           has_batch(net, value, output) && !net->values[value].is_view && !net->values[value].channels_last;
+           has_batch(net, value, output) && !net->values[value].is_view && !net->channels_last[value];
 }
 
 /* The chain that ends with product `n`, followed from there to its beginning. */
@@ -266,7 +266,7 @@ static bool find_attention(const cmdq_network *net, const tv_graph_node *n, atte
     for (; at && out->count < CHAIN_MAX; at = producer_of(net, at->inputs[0])) {
         float factor;
         if (tv_graph_uses(net->graph, at->output) != 1 || net->values[at->output].is_view ||
-            net->values[at->output].channels_last)
+            net->channels_last[at->output])
             return false;
         out->nodes[out->count++] = cmdq_lower_node_index(&net->l, at);
         if (at->op == TV_OP_SOFTMAX && !out->softmax) {

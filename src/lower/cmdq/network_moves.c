@@ -5,78 +5,126 @@
 
 /* ---- Slices ---- */
 
-/* Rows of `count` elements, `stride` elements apart, from element `first` on. */
+/* The elements at some indices of an axis: for each of `outer` blocks of `extent` rows of `inner` elements, `count`
+ * rows. Rows that are evenly apart are begin, begin + step, ...; others are listed. */
 typedef struct selection {
-    uint64_t first, rows, count, stride;
+    uint64_t outer, extent, inner, count;
+    int64_t begin, step;
+    const tv_tensor *indices; /* or NULL */
 } selection;
 
-/* The only axis that is cut, and its first index; false: there are several, or steps. */
-static bool find_cut(const cmdq_network *net, const tv_graph_node *n, uint32_t *axis, int64_t *begin)
+/* The axis that is cut; false: there are several. */
+static bool find_axis(const cmdq_network *net, const tv_graph_node *n, uint32_t *axis)
 {
     const tv_graph_shape *in = cmdq_net_dims(net, n->inputs[0]), *out = cmdq_net_dims(net, n->output);
     const tv_graph_lists *lists = n->attrs.lists;
-    *axis = in->rank - 1;
-    *begin = n->attrs.start;
-    if (n->op == TV_OP_GATHER) {
-        const tv_tensor *index = tv_graph_value_at(net->graph, n->inputs[1])->tensor;
-        *axis = n->attrs.axis;
-        if (!index || !index->data || tv_tensor_count(index) != 1)
-            return false;
-        *begin = tv_tensor_integer(index, 0);
-        *begin += *begin < 0 ? in->dims[*axis] : 0;
-        return *begin >= 0 && *begin < in->dims[*axis];
-    }
     unsigned cuts = 0;
-    for (uint32_t i = 0; lists && i < in->rank; i++) {
-        if (in->dims[i] == out->dims[i])
-            continue;
-        cuts++;
-        *axis = i;
-        *begin = lists->begin[i];
-        if (lists->step[i] != 1)
-            return false;
-    }
-    return cuts <= 1;
+    *axis = in->rank - 1;
+    for (uint32_t i = 0; lists && i < in->rank; i++)
+        if (in->dims[i] != out->dims[i] || lists->step[i] != 1) {
+            cuts++;
+            *axis = i;
+        }
+    return in->rank > 0 && cuts <= 1;
 }
 
-static bool select_rows(const cmdq_network *net, const tv_graph_node *n, selection *out)
+/* All indices of a Gather, which are constant, are those of elements. */
+static bool are_indices(const tv_tensor *indices, int64_t extent)
 {
-    static const uint32_t order[4] = {0, 2, 3, 1};
-    const tv_graph_shape *in = cmdq_net_dims(net, n->inputs[0]);
-    bool last = net->values[n->inputs[0]].channels_last;
-    uint32_t axis;
-    int64_t begin;
-    uint64_t inner = 1, extent;
-    if (!find_cut(net, n, &axis, &begin))
+    if (!indices || !indices->data)
         return false;
-    extent = n->op == TV_OP_GATHER ? 1 : (uint64_t)cmdq_net_dims(net, n->output)->dims[axis];
-    for (uint32_t i = in->rank; i-- > 0;) {
-        uint32_t at = last ? order[i] : i;
-        if (at == axis)
-            break;
-        inner *= (uint64_t)in->dims[at];
+    for (uint64_t i = 0, count = tv_tensor_count(indices); i < count; i++) {
+        int64_t at = tv_tensor_integer(indices, i);
+        if (at < -extent || at >= extent)
+            return false;
     }
-    *out = (selection){(uint64_t)begin * inner, net->values[n->output].elements / (extent * inner), extent * inner,
-                       (uint64_t)in->dims[axis] * inner};
     return true;
+}
+
+static bool select_rows(const cmdq_network *net, const tv_graph_node *n, selection *s)
+{
+    const tv_graph_shape *in = cmdq_net_dims(net, n->inputs[0]);
+    uint32_t axis = n->attrs.axis, i = in->rank;
+    *s = (selection){.inner = 1, .begin = n->attrs.start, .step = 1};
+    if (n->op == TV_OP_SLICE && !find_axis(net, n, &axis))
+        return false;
+    while (i > 0 && cmdq_net_storage_axis(net, n->inputs[0], i - 1) != axis)
+        s->inner *= (uint64_t)in->dims[cmdq_net_storage_axis(net, n->inputs[0], --i)];
+    s->extent = (uint64_t)in->dims[axis];
+    s->outer = cmdq_net_value_at(net, n->inputs[0])->elements / (s->extent * s->inner);
+    if (n->op == TV_OP_GATHER) {
+        s->indices = tv_graph_value_at(net->graph, n->inputs[1])->tensor;
+        s->count = s->indices ? tv_tensor_count(s->indices) : 0;
+        return are_indices(s->indices, in->dims[axis]);
+    }
+    s->count = (uint64_t)cmdq_net_dims(net, n->output)->dims[axis];
+    if (n->attrs.lists) {
+        s->begin = n->attrs.lists->begin[axis];
+        s->step = n->attrs.lists->step[axis];
+    }
+    return true;
+}
+
+static uint64_t index_of(const selection *s, uint64_t i)
+{
+    int64_t at = s->indices ? tv_tensor_integer(s->indices, i) : s->begin + (int64_t)i * s->step;
+    return (uint64_t)(at < 0 && s->indices ? at + (int64_t)s->extent : at);
+}
+
+/* Rows from row `i` on that are evenly apart, `stride` rows, in a forward direction. */
+static uint64_t even_rows(const selection *s, uint64_t i, uint64_t *stride)
+{
+    uint64_t count = 1;
+    *stride = 1;
+    if (i + 1 == s->count || index_of(s, i + 1) <= index_of(s, i))
+        return 1;
+    *stride = index_of(s, i + 1) - index_of(s, i);
+    while (i + count < s->count && index_of(s, i + count) == index_of(s, i) + count * *stride)
+        count++;
+    return count;
+}
+
+/* Copies `rows` rows of `count` elements, `stride` elements apart, tile by tile. */
+static void copy_rows(cmdq_network *net, const tv_graph_node *n, cmdq_net_slots *slots, const uint64_t from[4],
+                      uint64_t to)
+{
+    uint64_t first = from[0], rows = from[1], count = from[2], stride = from[3];
+    uint64_t limit = cmdq_net_tile_bytes(net) * 8 / cmdq_net_bits(net, n->output), piece = tv_min_u64(count, limit),
+             tile = piece < count ? 1 : tv_max_u64(1, limit / count);
+    for (uint64_t row = 0, column = 0, height, width; row < rows && net->status == TV_OK;) {
+        height = tv_min_u64(tile, rows - row);
+        width = tv_min_u64(piece, count - column);
+        cmdq_lower_operand x = cmdq_net_read_rows(net, n->inputs[0], first + row * stride + column, height, width,
+                                                  stride, cmdq_net_next_slot(slots));
+        cmdq_net_written(net, n->output, to + row * count + column, height * width, x);
+        net->layers[net->node].tiles++;
+        column += width;
+        if (column == count) {
+            column = 0;
+            row += height;
+        }
+    }
 }
 
 static void emit_selection(cmdq_network *net, const tv_graph_node *n)
 {
     selection s;
-    unsigned qbits = cmdq_net_storage(net, n->output)->qbits;
     if (!select_rows(net, n, &s))
         return;
-    uint64_t tile = tv_max_u64(1, cmdq_net_tile_bytes(net) * 8 / qbits / s.count), count = tv_min_u64(tile, s.rows);
+    uint64_t all = s.count * s.inner, block = s.extent * s.inner, stride,
+             bytes = cmdq_net_bytes(net, n->output, s.outer * all);
     cmdq_net_store(net, n->inputs[0]);
-    cmdq_net_slots slots = cmdq_net_allocate_slots(net, count * s.count * qbits / 8);
-    for (uint64_t row = 0; row < s.rows && net->status == TV_OK; row += count) {
-        count = tv_min_u64(tile, s.rows - row);
-        cmdq_lower_operand x = cmdq_net_read_rows(net, n->inputs[0], s.first + row * s.stride, count, s.count, s.stride,
-                                                  cmdq_net_next_slot(&slots));
-        cmdq_net_written(net, n->output, row * s.count, count * s.count, x);
-        net->layers[net->node].tiles++;
-    }
+    cmdq_net_slots slots = cmdq_net_allocate_slots(net, tv_min_u64(bytes, cmdq_net_tile_bytes(net)));
+    bool adjacent = even_rows(&s, 0, &stride) == s.count && (stride == 1 || s.count == 1);
+    if (adjacent) /* one row of each block */
+        copy_rows(net, n, &slots, (uint64_t[]){index_of(&s, 0) * s.inner, s.outer, all, block}, 0);
+    for (uint64_t o = 0; o < s.outer && !adjacent; o++)
+        for (uint64_t i = 0, rows; i < s.count && net->status == TV_OK; i += rows) {
+            rows = even_rows(&s, i, &stride);
+            copy_rows(net, n, &slots,
+                      (uint64_t[]){o * block + index_of(&s, i) * s.inner, rows, s.inner, stride * s.inner},
+                      o * all + i * s.inner);
+        }
     cmdq_net_release_slots(net, &slots);
 }
 
@@ -142,7 +190,7 @@ const char *cmdq_net_transpose_lacks(const cmdq_network *net, const tv_graph_nod
 {
     permutation p;
     bool free = net->values[n->output].storage != n->output || net->values[n->inputs[0]].root == n->output;
-    bool rows = !net->values[n->inputs[0]].channels_last && describe_permutation(net, n, &p);
+    bool rows = !net->channels_last[n->inputs[0]] && describe_permutation(net, n, &p);
     return free || rows ? NULL : "such permutation of the axes";
 }
 
@@ -189,7 +237,7 @@ const char *cmdq_net_selection_lacks(const cmdq_network *net, const tv_graph_nod
     selection s;
     if (net->values[n->output].is_view || cmdq_net_is_host_gather(net, n) || select_rows(net, n, &s))
         return NULL;
-    return n->op == TV_OP_GATHER ? "such selection of elements" : "slice of several axes, or with steps";
+    return n->op == TV_OP_GATHER ? "selection by computed indices" : "slice of several axes";
 }
 
 /* The host stores the rows that the indices of an input select, like an input. */

@@ -9,8 +9,7 @@ static bool is_constant(const cmdq_network *net, uint32_t value)
 
 static const char *image_lacks(const cmdq_network *net, const tv_graph_node *n)
 {
-    const tv_graph_shape *s = cmdq_net_dims(net, n->inputs[0]);
-    return s->rank != 4 || s->dims[0] != 1 ? "images of other than two axes, or of more than one in a batch" : NULL;
+    return cmdq_net_dims(net, n->inputs[0])->rank > 4 ? "windows of more than two axes" : NULL;
 }
 
 static const char *weights_lack(const cmdq_network *net, const tv_graph_node *n)
@@ -80,7 +79,7 @@ static const handler handlers[TV_OPS] = {
     [TV_OP_REDUCE_MEAN] = {NULL, cmdq_net_emit_rows},
     [TV_OP_REDUCE_MAX] = {NULL, cmdq_net_emit_rows},
     [TV_OP_REDUCE_MIN] = {NULL, cmdq_net_emit_rows},
-    [TV_OP_CONCAT] = {cmdq_net_concat_lacks, cmdq_net_emit_concat},
+    [TV_OP_CONCAT] = {NULL, cmdq_net_emit_concat},
     [TV_OP_RESHAPE] = {NULL, cmdq_net_emit_reorder},
     [TV_OP_TRANSPOSE] = {cmdq_net_transpose_lacks, cmdq_net_emit_transpose},
     [TV_OP_SLICE] = {cmdq_net_selection_lacks, cmdq_net_emit_selection},
@@ -112,7 +111,11 @@ const char *cmdq_net_lacks(const cmdq_network *net, const tv_graph_node *n)
         return "values of this element type";
     if (is_empty(net, n))
         return "values without elements";
-    return !h->emit ? "such operator" : h->lacks ? h->lacks(net, n) : NULL;
+    if (!h->emit)
+        return "such operator";
+    if (!cmdq_net_reads_order(net->graph, n, net->channels_last))
+        return "inputs in another order of the axes";
+    return h->lacks ? h->lacks(net, n) : NULL;
 }
 
 void cmdq_net_emit_node(cmdq_network *net, const tv_graph_node *n)

@@ -7,43 +7,41 @@
 
 #include "lower/cmdq/network.h"
 
-/* An image of in_h rows of in_w pixels of `channels`; a Linear has rows of one pixel. */
+/* Images of in_h rows of in_w pixels of `channels`; a Linear has one, with rows of one pixel. */
 typedef struct product {
     const tv_graph_node *n;
     const cmdq_net_weights *w;
-    uint64_t in_h, in_w, channels, out_h, out_w, out_c, groups;
-    uint64_t kernel[2], stride[2], dilation[2], pad_begin[2], pad_end[2];
+    uint64_t images, in_h, in_w, channels, out_h, out_w, out_c, groups;
+    cmdq_net_window window;
     uint64_t block, block_count; /* output channels at once */
     uint64_t tile;               /* rows of the output at once */
 } product;
 
-static uint64_t span_of(const product *p, unsigned axis) { return (p->kernel[axis] - 1) * p->dilation[axis] + 1; }
+static uint64_t span_of(const product *p, unsigned axis)
+{
+    return (p->window.kernel[axis] - 1) * p->window.dilation[axis] + 1;
+}
 
 static void describe_image(const cmdq_network *net, product *p)
 {
-    const tv_graph_shape *in = cmdq_net_dims(net, p->n->inputs[0]), *out = cmdq_net_dims(net, p->n->output);
-    const tv_graph_lists *lists = p->n->attrs.lists;
-    p->channels = (uint64_t)in->dims[1];
-    p->in_h = (uint64_t)in->dims[2];
-    p->in_w = (uint64_t)in->dims[3];
-    p->out_h = (uint64_t)out->dims[2];
-    p->out_w = (uint64_t)out->dims[3];
+    cmdq_net_image in = cmdq_net_image_of(cmdq_net_dims(net, p->n->inputs[0])),
+                   out = cmdq_net_image_of(cmdq_net_dims(net, p->n->output));
+    p->images = in.images;
+    p->channels = in.channels;
+    p->in_h = in.h;
+    p->in_w = in.w;
+    p->out_h = out.h;
+    p->out_w = out.w;
     p->groups = p->n->attrs.groups;
-    for (unsigned i = 0; i < 2; i++) {
-        p->kernel[i] = (uint64_t)lists->kernel[i];
-        p->stride[i] = (uint64_t)lists->stride[i];
-        p->dilation[i] = (uint64_t)lists->dilation[i];
-        p->pad_begin[i] = (uint64_t)lists->pad_begin[i];
-        p->pad_end[i] = (uint64_t)lists->pad_end[i];
-    }
+    p->window = cmdq_net_window_of(p->n->attrs.lists, cmdq_net_dims(net, p->n->output)->rank);
 }
 
 /* Rows of the input that rows [row, row + rows) of the output read, without padding. */
 static void input_rows(const product *p, uint64_t row, uint64_t rows, uint64_t *first, uint64_t *count, uint64_t *above,
                        uint64_t *below)
 {
-    int64_t from = (int64_t)(row * p->stride[0]) - (int64_t)p->pad_begin[0],
-            to = (int64_t)((row + rows - 1) * p->stride[0] + span_of(p, 0)) - (int64_t)p->pad_begin[0];
+    int64_t from = (int64_t)(row * p->window.stride[0]) - (int64_t)p->window.pad_begin[0],
+            to = (int64_t)((row + rows - 1) * p->window.stride[0] + span_of(p, 0)) - (int64_t)p->window.pad_begin[0];
     *above = from < 0 ? (uint64_t)-from : 0;
     *below = to > (int64_t)p->in_h ? (uint64_t)(to - (int64_t)p->in_h) : 0;
     *first = from < 0 ? 0 : (uint64_t)from;
@@ -56,7 +54,7 @@ static uint64_t rows_within(const cmdq_network *net, const product *p, uint64_t 
     uint64_t in_row = cmdq_net_bytes(net, p->n->inputs[0], p->in_w * p->channels),
              out_row = cmdq_net_bytes(net, p->n->output, p->out_w * p->block), rows = 1;
     while (rows < p->out_h && (!out_dram || (rows + 1) * out_row <= limit) &&
-           (!in_dram || (rows * p->stride[0] + span_of(p, 0)) * in_row <= limit))
+           (!in_dram || (rows * p->window.stride[0] + span_of(p, 0)) * in_row <= limit))
         rows++;
     return rows;
 }
@@ -77,9 +75,9 @@ static void choose_tile(const cmdq_network *net, product *p)
 
 static product describe(const cmdq_network *net, const tv_graph_node *n)
 {
-    product p = {.n = n, .w = &net->weights[cmdq_lower_node_index(&net->l, n)], .in_w = 1, .out_w = 1, .groups = 1};
-    for (unsigned i = 0; i < 2; i++)
-        p.kernel[i] = p.stride[i] = p.dilation[i] = 1;
+    product p = {
+        .n = n, .w = &net->weights[cmdq_lower_node_index(&net->l, n)], .images = 1, .in_w = 1, .out_w = 1, .groups = 1};
+    p.window = cmdq_net_window_of(NULL, 0);
     if (n->op == TV_OP_CONV) {
         describe_image(net, &p);
     } else {
@@ -119,9 +117,10 @@ static void set_activation(cmdq_network *net, const tv_graph_attrs *a)
     cmdq_net_set_limits(net, a);
 }
 
-/* The operands of a tile: rows [row, row + rows) and channels [channel, channel + channels) of the output. */
+/* The operands of a tile: rows [row, row + rows) and channels [channel, channel + channels) of the output; `first` is
+ * its first pixel among those of all images. */
 typedef struct tile {
-    uint64_t row, rows, channel, channels;
+    uint64_t image, row, rows, channel, channels, first;
     cmdq_lower_operand in, out, residual;
     uint32_t weights, params;
     uint64_t in_rows, above, below;
@@ -135,16 +134,16 @@ static void set_geometry(cmdq_network *net, const product *p, const tile *t)
     cmdq_lower_set_integer(l, CMDQ_F_in_w, p->in_w);
     cmdq_lower_set_integer(l, CMDQ_F_in_c, p->channels);
     cmdq_lower_set_integer(l, CMDQ_F_out_c, t->channels);
-    cmdq_lower_set_integer(l, CMDQ_F_kernel_h, p->kernel[0]);
-    cmdq_lower_set_integer(l, CMDQ_F_kernel_w, p->kernel[1]);
-    cmdq_lower_set_integer(l, CMDQ_F_stride_h, p->stride[0]);
-    cmdq_lower_set_integer(l, CMDQ_F_stride_w, p->stride[1]);
-    cmdq_lower_set_integer(l, CMDQ_F_dil_h, p->dilation[0]);
-    cmdq_lower_set_integer(l, CMDQ_F_dil_w, p->dilation[1]);
+    cmdq_lower_set_integer(l, CMDQ_F_kernel_h, p->window.kernel[0]);
+    cmdq_lower_set_integer(l, CMDQ_F_kernel_w, p->window.kernel[1]);
+    cmdq_lower_set_integer(l, CMDQ_F_stride_h, p->window.stride[0]);
+    cmdq_lower_set_integer(l, CMDQ_F_stride_w, p->window.stride[1]);
+    cmdq_lower_set_integer(l, CMDQ_F_dil_h, p->window.dilation[0]);
+    cmdq_lower_set_integer(l, CMDQ_F_dil_w, p->window.dilation[1]);
     cmdq_lower_set_integer(l, CMDQ_F_pad_h, t->above);
     cmdq_lower_set_integer(l, CMDQ_F_pad_bottom, t->below);
-    cmdq_lower_set_integer(l, CMDQ_F_pad_w, p->pad_begin[1]);
-    cmdq_lower_set_integer(l, CMDQ_F_pad_right, p->pad_end[1]);
+    cmdq_lower_set_integer(l, CMDQ_F_pad_w, p->window.pad_begin[1]);
+    cmdq_lower_set_integer(l, CMDQ_F_pad_right, p->window.pad_end[1]);
     if (p->groups > 1)
         cmdq_lower_set_integer(l, CMDQ_F_groups, p->groups);
 }
@@ -236,8 +235,8 @@ typedef struct slots {
 static uint64_t in_tile_elements(const cmdq_network *net, const product *p)
 {
     const cmdq_net_value *in = cmdq_net_storage(net, p->n->inputs[0]);
-    uint64_t rows = in->segment_count ? cmdq_net_crossing_rows(net, p->n->inputs[0], span_of(p, 0), p->stride[0])
-                                      : (p->tile - 1) * p->stride[0] + span_of(p, 0);
+    uint64_t rows = in->segment_count ? cmdq_net_crossing_rows(net, p->n->inputs[0], span_of(p, 0), p->window.stride[0])
+                                      : (p->tile - 1) * p->window.stride[0] + span_of(p, 0);
     return tv_min_u64(p->in_h, rows) * p->in_w * p->channels;
 }
 
@@ -271,23 +270,22 @@ static void release_slots(cmdq_network *net, const slots *s)
     }
 }
 
-/* Rows of the next tile from `row` on: those of one segment of output and residual, and mostly of the input. */
-static uint64_t tile_rows(const cmdq_network *net, const product *p, uint64_t row)
+/* Rows of a tile from its first one on: those of one segment of output and residual, and mostly of the input. */
+static uint64_t tile_rows(const cmdq_network *net, const product *p, const tile *t)
 {
-    uint64_t elements = p->out_w * p->out_c, rows = tv_min_u64(p->tile, p->out_h - row);
-    rows = cmdq_net_run_length(net, p->n->output, row * elements, rows * elements) / elements;
+    uint64_t elements = p->out_w * p->out_c, first = t->first * p->out_c, rows = tv_min_u64(p->tile, p->out_h - t->row);
+    int64_t top = (int64_t)(t->image * p->in_h + t->row * p->window.stride[0]) - (int64_t)p->window.pad_begin[0];
+    rows = cmdq_net_run_length(net, p->n->output, first, rows * elements) / elements;
     if (p->n->inputs[3] != TV_NO_VALUE)
-        rows = tv_max_u64(1, cmdq_net_run_length(net, p->n->inputs[3], row * elements, rows * elements) / elements);
-    return cmdq_net_windows(net, p->n->inputs[0], p->in_w * p->channels,
-                            (int64_t)(row * p->stride[0]) - (int64_t)p->pad_begin[0], span_of(p, 0), p->stride[0],
-                            rows);
+        rows = tv_max_u64(1, cmdq_net_run_length(net, p->n->inputs[3], first, rows * elements) / elements);
+    return cmdq_net_windows(net, p->n->inputs[0], p->in_w * p->channels, top, span_of(p, 0), p->window.stride[0], rows);
 }
 
 /* The residual of a tile: columns of its rows, if the output is divided into blocks of channels. */
 static cmdq_lower_operand read_residual(cmdq_network *net, const product *p, tile *t, uint32_t slot)
 {
     uint32_t value = p->n->inputs[3];
-    uint64_t first = t->row * p->out_w * p->out_c + t->channel, pixels = t->rows * p->out_w,
+    uint64_t first = t->first * p->out_c + t->channel, pixels = t->rows * p->out_w,
              all = (pixels - 1) * p->out_c + t->channels;
     if (p->block_count > 1 && is_in_dram(net, value))
         return cmdq_net_read_rows(net, value, first, pixels, t->channels, p->out_c, slot);
@@ -302,19 +300,19 @@ static void begin_tile(cmdq_network *net, const product *p, slots *s, tile *t)
     uint64_t row_elements = p->in_w * p->channels, pixels = t->rows * p->out_w, first;
     unsigned slot = s->next++ % CMDQ_NET_SLOTS;
     input_rows(p, t->row, t->rows, &first, &t->in_rows, &t->above, &t->below);
+    first += t->image * p->in_h;
     t->in = cmdq_net_read(net, p->n->inputs[0], first * row_elements, t->in_rows * row_elements, s->in[slot]);
     t->residual.buffer = CMDQ_LOWER_NONE;
     if (p->n->inputs[3] != TV_NO_VALUE)
         t->residual = read_residual(net, p, t, s->residual[slot]);
-    t->out =
-        cmdq_net_write(net, p->n->output, t->row * p->out_w * p->out_c + t->channel, pixels * p->out_c, s->out[slot]);
+    t->out = cmdq_net_write(net, p->n->output, t->first * p->out_c + t->channel, pixels * p->out_c, s->out[slot]);
     if (p->block_count > 1 && !is_in_dram(net, p->n->output))
         t->out_stride = cmdq_net_bytes(net, p->n->output, p->out_c);
 }
 
 static void end_tile(cmdq_network *net, const product *p, const tile *t)
 {
-    uint64_t first = t->row * p->out_w * p->out_c, pixels = t->rows * p->out_w;
+    uint64_t first = t->first * p->out_c, pixels = t->rows * p->out_w;
     if (p->block_count == 1)
         cmdq_net_written(net, p->n->output, first, pixels * p->out_c, t->out);
     else if (is_in_dram(net, p->n->output))
@@ -326,13 +324,18 @@ static uint64_t emit_block(cmdq_network *net, const product *p, slots *s, uint64
 {
     tile tiles[2];
     uint64_t count = 0;
-    for (uint64_t row = 0; row < p->out_h && net->status == TV_OK; count++) {
+    for (uint64_t at = 0, rows_all = p->images * p->out_h; at < rows_all && net->status == TV_OK; count++) {
         tile *t = &tiles[count % 2];
-        *t = (tile){.row = row, .channel = block * p->block, .weights = s->block.weights, .params = s->block.params};
-        t->rows = tile_rows(net, p, row);
+        *t = (tile){.image = at / p->out_h,
+                    .row = at % p->out_h,
+                    .first = at * p->out_w,
+                    .channel = block * p->block,
+                    .weights = s->block.weights,
+                    .params = s->block.params};
+        t->rows = tile_rows(net, p, t);
         t->channels = tv_min_u64(p->block, p->out_c - t->channel);
         begin_tile(net, p, s, t);
-        row += t->rows;
+        at += t->rows;
         if (count > 0)
             end_tile(net, p, &tiles[(count - 1) % 2]);
         emit_tile(net, p, t);
@@ -354,7 +357,7 @@ static void locate_output(cmdq_network *net, const product *p)
         uint32_t v = operands[i % 2];
         if (v == TV_NO_VALUE || !(i % 2 ? is_in_dram(net, v) : needs_slots(net, v)))
             continue;
-        uint64_t crossing = cmdq_net_crossing_rows(net, v, span_of(p, 0), p->stride[0]) * row_bytes;
+        uint64_t crossing = cmdq_net_crossing_rows(net, v, span_of(p, 0), p->window.stride[0]) * row_bytes;
         reserved[count++] = cmdq_net_buffer(net, crossing ? crossing : net->options.streamed_bytes);
     }
     if (net->status == TV_OK)

@@ -6,19 +6,21 @@
 #include "lower/cmdq/network.h"
 
 typedef struct resized {
-    uint64_t in_h, in_w, channels, out_h, out_w;
+    uint64_t images, in_h, in_w, channels, out_h, out_w;
     tv_resize mode;
     uint64_t factor; /* rows of the output for each of the input; 0: the rows depend on each other */
 } resized;
 
 static resized describe(const cmdq_network *net, const tv_graph_node *n)
 {
-    const tv_graph_shape *in = cmdq_net_dims(net, n->inputs[0]), *out = cmdq_net_dims(net, n->output);
-    resized r = {.in_h = (uint64_t)in->dims[2],
-                 .in_w = (uint64_t)in->dims[3],
-                 .channels = (uint64_t)in->dims[1],
-                 .out_h = (uint64_t)out->dims[2],
-                 .out_w = (uint64_t)out->dims[3],
+    cmdq_net_image in = cmdq_net_image_of(cmdq_net_dims(net, n->inputs[0])),
+                   out = cmdq_net_image_of(cmdq_net_dims(net, n->output));
+    resized r = {.images = in.images,
+                 .in_h = in.h,
+                 .in_w = in.w,
+                 .channels = in.channels,
+                 .out_h = out.h,
+                 .out_w = out.w,
                  .mode = tv_resize_unpack(n->attrs.mode)};
     bool repeats = r.mode.method == TV_RESIZE_NEAREST && r.out_h % r.in_h == 0 &&
                    ((r.mode.coordinates == TV_RESIZE_ASYMMETRIC && r.mode.rounding == TV_RESIZE_FLOOR) ||
@@ -30,10 +32,10 @@ static resized describe(const cmdq_network *net, const tv_graph_node *n)
 const char *cmdq_net_resize_lacks(const cmdq_network *net, const tv_graph_node *n)
 {
     const tv_graph_shape *in = cmdq_net_dims(net, n->inputs[0]), *out = cmdq_net_dims(net, n->output);
-    if (in->rank != 4 || in->dims[0] != 1 || out->dims[0] != 1 || in->dims[1] != out->dims[1])
-        return "resizing of other than the two axes of one image";
+    if (in->rank < 3 || in->rank > 4 || in->dims[0] != out->dims[0] || in->dims[1] != out->dims[1])
+        return "resizing of other than the one or two axes of an image";
     resized r = describe(net, n);
-    for (unsigned i = 2; i < 4; i++)
+    for (unsigned i = 2; i < in->rank; i++)
         if (n->attrs.lists && n->attrs.lists->scale[i] * (double)in->dims[i] != (double)out->dims[i])
             return "resizing by a factor whose result is cut";
     if (r.mode.method > TV_RESIZE_LINEAR || r.mode.antialias || r.mode.exclude_outside)
@@ -87,6 +89,26 @@ static void emit_tile(cmdq_network *net, const tv_graph_node *n, const resized *
     net->layers[net->node].tiles++;
 }
 
+/* The rows of image `image`, at most `tile` of the input at once, or all. */
+static void emit_rows(cmdq_network *net, const tv_graph_node *n, const resized *r, uint64_t image, uint64_t tile,
+                      cmdq_net_slots slots[2])
+{
+    uint64_t in_row = r->in_w * r->channels, out_row = r->out_w * r->channels, top = image * r->in_h,
+             to = image * r->out_h;
+    for (uint64_t row = 0, rows; row < r->in_h && net->status == TV_OK; row += rows) {
+        rows = r->factor ? tv_min_u64(tile, r->in_h - row) : r->in_h;
+        uint64_t first = to + row * r->factor, count = r->factor ? rows * r->factor : r->out_h;
+        count = cmdq_net_run_length(net, n->output, first * out_row, count * out_row) / out_row;
+        rows = r->factor ? count / r->factor : rows;
+        cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], (top + row) * in_row, rows * in_row,
+                                             cmdq_net_next_slot(&slots[0])),
+                           y = cmdq_net_write(net, n->output, first * out_row, count * out_row,
+                                              cmdq_net_next_slot(&slots[1]));
+        emit_tile(net, n, r, x, y, rows, count);
+        cmdq_net_written(net, n->output, first * out_row, count * out_row, y);
+    }
+}
+
 void cmdq_net_emit_resize(cmdq_network *net, const tv_graph_node *n)
 {
     resized r = describe(net, n);
@@ -100,19 +122,10 @@ void cmdq_net_emit_resize(cmdq_network *net, const tv_graph_node *n)
     v->rows = v->elements / v->row_elements;
     cmdq_net_make_resident(net, n->output);
     uint64_t in_rows = r.factor ? tile : r.in_h;
-    cmdq_net_slots in = cmdq_net_slots_for(net, n->inputs[0], in_rows * in_row),
-                   out = cmdq_net_slots_of_runs(net, n->output, tile * unit * out_row);
-    for (uint64_t row = 0, rows; row < r.in_h && net->status == TV_OK; row += rows) {
-        rows = r.factor ? tv_min_u64(tile, r.in_h - row) : r.in_h;
-        uint64_t first = r.factor ? row * r.factor : 0, count = r.factor ? rows * r.factor : r.out_h;
-        count = cmdq_net_run_length(net, n->output, first * out_row, count * out_row) / out_row;
-        rows = r.factor ? count / r.factor : rows;
-        cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], row * in_row, rows * in_row, cmdq_net_next_slot(&in)),
-                           y = cmdq_net_write(net, n->output, first * out_row, count * out_row,
-                                              cmdq_net_next_slot(&out));
-        emit_tile(net, n, &r, x, y, rows, count);
-        cmdq_net_written(net, n->output, first * out_row, count * out_row, y);
-    }
-    cmdq_net_release_slots(net, &in);
-    cmdq_net_release_slots(net, &out);
+    cmdq_net_slots slots[2] = {cmdq_net_slots_for(net, n->inputs[0], in_rows * in_row),
+                               cmdq_net_slots_of_runs(net, n->output, tile * unit * out_row)};
+    for (uint64_t i = 0; i < r.images; i++)
+        emit_rows(net, n, &r, i, tile, slots);
+    cmdq_net_release_slots(net, &slots[0]);
+    cmdq_net_release_slots(net, &slots[1]);
 }

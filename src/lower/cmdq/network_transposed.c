@@ -1,100 +1,189 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transposed convolutions whose windows do not overlap: the kernel is as large as the stride. Row i of the kernel is a
- * product, [pixels][channels] times [kernel columns * output channels][channels], whose result is every stride-th row
- * of the output, from row i on. */
+/* Transposed convolutions. Rows y[q * stride + r - pad] of the output, for a phase r below the stride, are a
+ * convolution of stride 1 with every stride-th row of the kernel, from row r on and turned round; so for the columns.
+ * The phases of the columns are output channels of one convolution, whose result is a row of the output; the phases of
+ * the rows are convolutions of their own. With kernels that are no larger than the stride they are plain products. */
 #include "lower/cmdq/network.h"
 
 typedef struct transposed {
-    uint64_t in_h, in_w, channels, out_c, kernel_h, kernel_w;
-    uint64_t row_weights; /* rows of W for a row of the kernel */
+    cmdq_net_image in, out;
+    uint64_t stride[2], taps[2], pad[2]; /* taps: of a phase */
+    uint64_t windows;                    /* in a row, and columns of padding after them */
+    uint64_t right;
+    uint64_t row_weights; /* rows of W for a phase of the rows */
     uint64_t block;       /* of these at once */
-    uint64_t tile;        /* rows of the input at once */
+    uint64_t tile;        /* windows of a column at once */
 } transposed;
 
 const char *cmdq_net_transposed_lacks(const cmdq_network *net, const tv_graph_node *n)
 {
-    const tv_graph_shape *s = cmdq_net_dims(net, n->inputs[0]);
-    const tv_graph_lists *l = n->attrs.lists;
-    if (s->rank != 4 || s->dims[0] != 1)
-        return "images of other than two axes, or of more than one in a batch";
-    for (unsigned i = 0; i < 2; i++)
-        if (l->kernel[i] != l->stride[i] || l->dilation[i] != 1 || l->pad_begin[i] || l->pad_end[i] ||
-            l->output_padding[i])
-            return "transposed convolutions with windows that overlap, padding or dilation";
-    return n->attrs.groups == 1 ? NULL : "transposed convolutions in groups";
+    return cmdq_net_dims(net, n->inputs[0])->rank > 4 ? "windows of more than two axes" : NULL;
 }
 
 static transposed describe(const cmdq_network *net, const tv_graph_node *n, const cmdq_net_weights *w)
 {
-    const tv_graph_shape *in = cmdq_net_dims(net, n->inputs[0]);
-    transposed t = {.in_h = (uint64_t)in->dims[2],
-                    .in_w = (uint64_t)in->dims[3],
-                    .channels = (uint64_t)in->dims[1],
-                    .out_c = (uint64_t)cmdq_net_dims(net, n->output)->dims[1],
-                    .kernel_h = (uint64_t)n->attrs.lists->kernel[0],
-                    .kernel_w = (uint64_t)n->attrs.lists->kernel[1]};
-    t.row_weights = t.kernel_w * t.out_c;
+    transposed t = {.in = cmdq_net_image_of(cmdq_net_dims(net, n->inputs[0])),
+                    .out = cmdq_net_image_of(cmdq_net_dims(net, n->output))};
+    cmdq_net_window window = cmdq_net_window_of(n->attrs.lists, cmdq_net_dims(net, n->output)->rank);
+    cmdq_net_phases phases = cmdq_net_phases_of(n->attrs.lists, cmdq_net_dims(net, n->output)->rank);
+    for (unsigned i = 0; i < 2; i++) {
+        t.stride[i] = phases.count[i];
+        t.taps[i] = phases.taps[i];
+        t.pad[i] = window.pad_begin[i];
+    }
+    t.windows = tv_max_u64((t.out.w - 1 + t.pad[1]) / t.stride[1] + 1, t.in.w);
+    t.right = t.windows - t.in.w;
+    t.row_weights = t.stride[1] * t.out.channels;
     uint64_t blocks = tv_ceil_div(t.row_weights * w->row_bytes, net->l.bank_bytes);
     t.block = tv_ceil_div(t.row_weights, blocks);
-    uint64_t row_bytes = tv_max_u64(t.in_w * t.channels * cmdq_net_bits(net, n->inputs[0]),
-                                    t.in_w * t.block * cmdq_net_bits(net, n->output)) /
+    uint64_t row_bytes = tv_max_u64(t.in.w * t.in.channels * cmdq_net_bits(net, n->inputs[0]),
+                                    t.windows * t.block * cmdq_net_bits(net, n->output)) /
                          8;
-    t.tile = tv_min_u64(tv_max_u64(1, cmdq_net_tile_bytes(net) / row_bytes), tv_ceil_div(t.in_h, net->l.te));
+    t.tile = tv_min_u64(tv_max_u64(1, cmdq_net_tile_bytes(net) / row_bytes), tv_ceil_div(t.in.h, net->l.te));
     return t;
 }
 
-/* Stores columns [column, column + columns) of a product of `rows` rows of the input from `row` on. */
-static void store_rows(cmdq_network *net, const tv_graph_node *n, const transposed *t, uint64_t kernel_row,
-                       uint64_t row, uint64_t rows, uint64_t column, uint64_t columns, cmdq_lower_operand from)
+/* Windows [q, q + rows) of a column, phase `phase` of the rows and columns [column, column + columns) of W. */
+typedef struct tile {
+    uint64_t image, phase, q, rows, column, columns;
+    cmdq_lower_operand in, out;
+    uint32_t weights, params;
+    uint64_t in_rows, above, below;
+} tile;
+
+/* Stores the part of the output that the windows of one row have: elements [column, column + columns) of each window,
+ * those of padding left out. */
+static void store_row(cmdq_network *net, const tv_graph_node *n, const transposed *t, const tile *now, uint64_t i)
 {
-    uint64_t out_row = t->in_w * t->row_weights;
-    if (columns == t->row_weights) {
-        cmdq_net_written_rows(net, n->output, (row * t->kernel_h + kernel_row) * out_row, rows, out_row,
-                              t->kernel_h * out_row, from);
+    uint64_t all = t->out.w * t->out.channels, skipped = t->pad[1] * t->out.channels,
+             row = (now->q + i) * t->stride[0] + now->phase - t->pad[0], first = (now->image * t->out.h + row) * all;
+    cmdq_lower_operand from = cmdq_lower_skip(now->out, i * t->windows * now->columns);
+    for (uint64_t w = 0, count; w < t->windows; w += count) {
+        uint64_t begin = w * t->row_weights + now->column, end = begin + now->columns;
+        count = 1;
+        if (end <= skipped || begin >= skipped + all)
+            continue;
+        cmdq_lower_operand x = cmdq_lower_skip(from, w * now->columns);
+        if (begin < skipped || end > skipped + all) { /* padding cuts it */
+            uint64_t cut = begin < skipped ? skipped - begin : 0, last = tv_min_u64(end, skipped + all);
+            cmdq_net_written_rows(net, n->output, first + begin + cut - skipped, 1, last - begin - cut, 0,
+                                  cmdq_lower_skip(x, cut));
+            continue;
+        }
+        while (w + count < t->windows && end + count * t->row_weights <= skipped + all)
+            count++;
+        bool adjacent = now->columns == t->row_weights;
+        cmdq_net_written_rows(net, n->output, first + begin - skipped, adjacent ? 1 : count,
+                              adjacent ? count * now->columns : now->columns, t->row_weights, x);
+    }
+}
+
+static void store_tile(cmdq_network *net, const tv_graph_node *n, const transposed *t, const tile *now)
+{
+    uint64_t all = t->out.w * t->out.channels,
+             first = now->image * t->out.h + now->q * t->stride[0] + now->phase - t->pad[0];
+    if (now->columns == t->row_weights && t->windows * t->row_weights == all) {
+        cmdq_net_written_rows(net, n->output, first * all, now->rows, all, t->stride[0] * all, now->out);
         return;
     }
-    for (uint64_t i = 0; i < rows; i++)
-        cmdq_net_written_rows(net, n->output, ((row + i) * t->kernel_h + kernel_row) * out_row + column, t->in_w,
-                              columns, t->row_weights, cmdq_lower_skip(from, i * t->in_w * columns));
+    for (uint64_t i = 0; i < now->rows; i++)
+        store_row(net, n, t, now, i);
+}
+
+/* ---- Entries ---- */
+
+static void begin_convolution(cmdq_network *net, const transposed *t, const cmdq_net_weights *w, const tile *now)
+{
+    cmdq_lowering *l = &net->l;
+    tv_queue_builder_opcode(l->builder, CMDQ_TE_CONV_TILE);
+    cmdq_lower_set_integer(l, CMDQ_F_te_id, l->next_te++ % l->te);
+    cmdq_lower_set_integer(l, CMDQ_F_in_h, now->in_rows);
+    cmdq_lower_set_integer(l, CMDQ_F_in_w, t->in.w);
+    cmdq_lower_set_integer(l, CMDQ_F_in_c, t->in.channels);
+    cmdq_lower_set_integer(l, CMDQ_F_out_c, now->columns);
+    cmdq_lower_set_integer(l, CMDQ_F_kernel_h, t->taps[0]);
+    cmdq_lower_set_integer(l, CMDQ_F_kernel_w, t->taps[1]);
+    cmdq_lower_set_integer(l, CMDQ_F_stride_h, 1);
+    cmdq_lower_set_integer(l, CMDQ_F_stride_w, 1);
+    cmdq_lower_set_integer(l, CMDQ_F_dil_h, 1);
+    cmdq_lower_set_integer(l, CMDQ_F_dil_w, 1);
+    cmdq_lower_set_integer(l, CMDQ_F_pad_h, now->above);
+    cmdq_lower_set_integer(l, CMDQ_F_pad_bottom, now->below);
+    cmdq_lower_set_integer(l, CMDQ_F_pad_w, t->taps[1] - 1);
+    cmdq_lower_set_integer(l, CMDQ_F_pad_right, t->right);
+    cmdq_lower_set_integer(l, CMDQ_F_qbits_weight, w->bits);
+    cmdq_lower_set_integer(l, CMDQ_F_qbits_activation, now->in.qbits);
+    cmdq_lower_set_integer(l, CMDQ_F_qbits_ofm, now->out.qbits);
+    cmdq_lower_set_address(l, CMDQ_F_ifm_bank, now->in.buffer, now->in.offset);
+    cmdq_lower_set_address(l, CMDQ_F_wgt_bank, now->weights, 0);
+    cmdq_lower_set_address(l, CMDQ_F_ofm_bank, now->out.buffer, now->out.offset);
+    cmdq_lower_set_scale(l, CMDQ_F_scale_ofm, now->out.scale);
+    cmdq_lower_add_read(l, now->in.buffer);
+    cmdq_lower_add_read(l, now->weights);
+    cmdq_lower_add_write(l, now->out.buffer);
+}
+
+static void emit_tile(cmdq_network *net, const tv_graph_node *n, const transposed *t, const cmdq_net_weights *w,
+                      const tile *now)
+{
+    cmdq_lowering *l = &net->l;
+    if (t->taps[0] * t->taps[1] > 1 || t->right)
+        begin_convolution(net, t, w, now);
+    else
+        cmdq_lower_begin_tensor(l, CMDQ_TE_GEMM_TILE,
+                                (cmdq_lower_operand){now->in.buffer, now->in.offset, now->in.qbits, 1},
+                                cmdq_lower_f32(now->weights), now->out,
+                                (cmdq_lower_gemm){now->rows * t->in.w, now->columns, t->in.channels, w->bits});
+    cmdq_lower_set_address(l, CMDQ_F_wgt_scale_bank, now->params, 0);
+    if (w->bias)
+        cmdq_lower_set_address(l, CMDQ_F_bias_bank, now->params, now->columns * 4);
+    cmdq_lower_add_read(l, now->params);
+    cmdq_lower_finish_entry(l);
+    store_tile(net, n, t, now);
+    net->layers[net->node].tiles++;
 }
 
 /* Slots of the operands. */
 typedef struct slots {
     uint32_t weights[CMDQ_NET_SLOTS], params[CMDQ_NET_SLOTS], in[CMDQ_NET_SLOTS], out[CMDQ_NET_SLOTS];
+    unsigned next;
 } slots;
 
-static void emit_tile(cmdq_network *net, const tv_graph_node *n, const transposed *t, const cmdq_net_weights *w,
-                      const slots *s, unsigned weight_slot, const uint64_t at[4])
+/* The windows of a phase, tile by tile; `now` has the weights. */
+static void emit_phase(cmdq_network *net, const tv_graph_node *n, const transposed *t, const cmdq_net_weights *w,
+                       slots *s, tile *now)
 {
-    uint64_t kernel_row = at[0], column = at[1], row = at[2], rows = tv_min_u64(t->tile, t->in_h - row),
-             columns = tv_min_u64(t->block, t->row_weights - column);
-    unsigned slot = (unsigned)(at[3] % CMDQ_NET_SLOTS);
+    uint64_t reach = t->pad[0] > now->phase ? t->pad[0] - now->phase : 0, first = tv_ceil_div(reach, t->stride[0]),
+             limit = t->out.h - 1 + t->pad[0];
+    uint64_t end = limit >= now->phase ? (limit - now->phase) / t->stride[0] + 1 : 0, row = t->in.w * t->in.channels;
     const cmdq_net_value *v = cmdq_net_storage(net, n->output);
-    cmdq_lower_operand x = cmdq_net_read(net, n->inputs[0], row * t->in_w * t->channels, rows * t->in_w * t->channels,
-                                         s->in[slot]),
-                       y = {s->out[slot], 0, v->qbits, v->scale};
-    cmdq_lower_begin_tensor(&net->l, CMDQ_TE_GEMM_TILE, (cmdq_lower_operand){x.buffer, x.offset, x.qbits, 1},
-                            cmdq_lower_f32(s->weights[weight_slot]), y,
-                            (cmdq_lower_gemm){rows * t->in_w, columns, t->channels, w->bits});
-    cmdq_lower_set_address(&net->l, CMDQ_F_wgt_scale_bank, s->params[weight_slot], 0);
-    if (w->bias)
-        cmdq_lower_set_address(&net->l, CMDQ_F_bias_bank, s->params[weight_slot], columns * 4);
-    cmdq_lower_add_read(&net->l, s->params[weight_slot]);
-    cmdq_lower_finish_entry(&net->l);
-    store_rows(net, n, t, kernel_row, row, rows, column, columns, y);
-    net->layers[net->node].tiles++;
+    for (uint64_t q = first; q < end && net->status == TV_OK; q += now->rows) {
+        unsigned slot = s->next++ % CMDQ_NET_SLOTS;
+        uint64_t before = t->taps[0] - 1, from = q > before ? q - before : 0, last;
+        now->q = q;
+        now->rows = tv_min_u64(t->tile, end - q);
+        last = tv_min_u64(q + now->rows, t->in.h);
+        now->above = q < before ? before - q : 0;
+        now->below = q + now->rows - last;
+        now->in_rows = last - from;
+        now->in =
+            cmdq_net_read(net, n->inputs[0], (now->image * t->in.h + from) * row, now->in_rows * row, s->in[slot]);
+        now->out = (cmdq_lower_operand){s->out[slot], 0, v->qbits, v->scale};
+        emit_tile(net, n, t, w, now);
+    }
 }
 
 static slots allocate(cmdq_network *net, const tv_graph_node *n, const transposed *t, const cmdq_net_weights *w)
 {
-    slots s;
+    slots s = {.next = 0};
+    uint64_t in_rows = tv_min_u64(t->in.h, t->tile + t->taps[0] - 1);
     for (unsigned i = 0; i < CMDQ_NET_SLOTS; i++)
         s.weights[i] = s.params[i] = s.in[i] = s.out[i] = TV_NO_VALUE;
     for (unsigned i = 0; i < CMDQ_NET_SLOTS && net->status == TV_OK; i++) {
         s.weights[i] = cmdq_net_buffer(net, t->block * w->row_bytes);
         s.params[i] = cmdq_net_buffer(net, t->block * 8);
-        s.in[i] = cmdq_net_buffer(net, t->tile * t->in_w * t->channels * cmdq_net_bits(net, n->inputs[0]) / 8);
-        s.out[i] = cmdq_net_buffer(net, t->tile * t->in_w * t->block * cmdq_net_bits(net, n->output) / 8);
+        s.in[i] = cmdq_net_buffer(net, cmdq_net_bytes(net, n->inputs[0], in_rows * t->in.w * t->in.channels));
+        s.out[i] = cmdq_net_buffer(net, cmdq_net_bytes(net, n->output, t->tile * t->windows * t->block));
     }
     return s;
 }
@@ -104,14 +193,18 @@ void cmdq_net_emit_transposed(cmdq_network *net, const tv_graph_node *n)
     const cmdq_net_weights *w = &net->weights[net->node];
     transposed t = describe(net, n, w);
     slots s = allocate(net, n, &t, w);
-    uint64_t tiles = 0, blocks = 0;
-    for (uint64_t i = 0; i < t.kernel_h; i++)
+    uint64_t blocks = 0;
+    for (uint64_t phase = 0; phase < t.stride[0]; phase++)
         for (uint64_t column = 0; column < t.row_weights && net->status == TV_OK; column += t.block, blocks++) {
             unsigned slot = (unsigned)(blocks % CMDQ_NET_SLOTS);
-            cmdq_net_load_weights(net, w, i * t.row_weights + column, tv_min_u64(t.block, t.row_weights - column),
-                                  s.weights[slot], s.params[slot]);
-            for (uint64_t row = 0; row < t.in_h && net->status == TV_OK; row += t.tile)
-                emit_tile(net, n, &t, w, &s, slot, (uint64_t[]){i, column, row, tiles++});
+            tile now = {.phase = phase,
+                        .column = column,
+                        .columns = tv_min_u64(t.block, t.row_weights - column),
+                        .weights = s.weights[slot],
+                        .params = s.params[slot]};
+            cmdq_net_load_weights(net, w, phase * t.row_weights + column, now.columns, now.weights, now.params);
+            for (; now.image < t.in.images; now.image++)
+                emit_phase(net, n, &t, w, &s, &now);
         }
     for (unsigned i = 0; i < CMDQ_NET_SLOTS; i++) {
         cmdq_net_release(net, s.weights[i]);

@@ -6,6 +6,18 @@
 #include "graph/codes.h"
 #include "lower/cmdq/network.h"
 
+uint64_t cmdq_net_storage_index(const cmdq_network *net, uint32_t value, uint64_t i)
+{
+    const tv_graph_shape *s = cmdq_net_dims(net, value);
+    if (net->values[value].is_view)
+        return cmdq_net_view_index(net, value, i);
+    if (!net->channels_last[value] && !net->values[value].crossed)
+        return i;
+    cmdq_net_image image = cmdq_net_image_of(s);
+    uint64_t c = image.channels, pixels = image.h * image.w, first = i / (c * pixels) * (c * pixels);
+    return first + i % pixels * c + i / pixels % c;
+}
+
 uint64_t cmdq_net_allocate_dram(cmdq_network *net, uint64_t bytes)
 {
     uint64_t at = net->dram_end;
@@ -408,6 +420,22 @@ cmdq_net_slots cmdq_net_slots_of_runs(cmdq_network *net, uint32_t value, uint64_
     return v->segment_count ? cmdq_net_no_slots() : cmdq_net_allocate_slots(net, elements * v->qbits / 8);
 }
 
+/* In the order in which the value is stored. */
+static tv_status write_constant(const cmdq_network *net, uint32_t value, const tv_tensor *t)
+{
+    const float *from = t->data;
+    uint64_t count = tv_tensor_count(t);
+    float *data = malloc((count + 1) * sizeof *data);
+    if (!data)
+        return tv_fail_memory(net->sink);
+    for (uint64_t i = 0; i < count; i++)
+        data[cmdq_net_storage_index(net, value, i)] = from[i];
+    tv_status status =
+        tv_machine_write(net->l.machine, "dram", net->values[value].dram, data, count * sizeof *data, net->sink);
+    free(data);
+    return status;
+}
+
 void cmdq_net_upload_constant(cmdq_network *net, uint32_t value)
 {
     cmdq_net_value *v = &net->values[value];
@@ -419,7 +447,7 @@ void cmdq_net_upload_constant(cmdq_network *net, uint32_t value)
     v->qbits = 32;
     v->scale = 1;
     if (!net->timing && net->status == TV_OK)
-        net->status = tv_machine_write(net->l.machine, "dram", v->dram, t->data, tv_tensor_count(t) * 4, net->sink);
+        net->status = write_constant(net, value, t);
 }
 
 cmdq_lower_operand cmdq_net_load_constant(cmdq_network *net, uint32_t value)

@@ -8,9 +8,14 @@
 
 bool cmdq_net_selects_index(const cmdq_network *net, const tv_graph_node *n)
 {
-    const tv_tensor *index = n->op == TV_OP_GATHER ? tv_graph_value_at(net->graph, n->inputs[1])->tensor : NULL;
-    return index && index->data && tv_tensor_count(index) == 1 &&
-           tv_graph_value_at(net->graph, n->inputs[0])->source != TV_VALUE_CONSTANT;
+    return cmdq_net_selects_elements(net, n) &&
+           tv_tensor_count(tv_graph_value_at(net->graph, n->inputs[1])->tensor) == 1;
+}
+
+bool cmdq_net_selects_elements(const cmdq_network *net, const tv_graph_node *n)
+{
+    const tv_tensor *indices = n->op == TV_OP_GATHER ? tv_graph_value_at(net->graph, n->inputs[1])->tensor : NULL;
+    return indices && indices->data && tv_graph_value_at(net->graph, n->inputs[0])->source != TV_VALUE_CONSTANT;
 }
 
 static bool is_view_op(const cmdq_network *net, const tv_graph_node *n)
@@ -101,7 +106,8 @@ static void describe(cmdq_network *net, const tv_graph_node *n)
 {
     cmdq_net_value *out = &net->values[n->output];
     const cmdq_net_value *in = &net->values[n->inputs[0]];
-    bool possible = is_view_op(net, n) && !out->not_view && !in->channels_last && !out->channels_last &&
+    bool possible = is_view_op(net, n) && !out->not_view && !net->channels_last[n->inputs[0]] &&
+                    !net->channels_last[n->output] &&
                     tv_graph_value_at(net->graph, n->inputs[0])->source != TV_VALUE_CONSTANT;
     out->root = possible ? in->root : n->output;
     out->first = possible ? in->first : 0;
@@ -162,8 +168,8 @@ static void write_views(cmdq_network *net)
         const tv_graph_node *n = &g->nodes.data[i];
         const tv_graph_value *x = tv_graph_value_at(g, n->inputs[0]);
         if (n->op != TV_OP_TRANSPOSE || !n->attrs.lists || net->values[n->output].root != n->output ||
-            net->values[n->output].channels_last || x->source != TV_VALUE_COMPUTED ||
-            tv_graph_uses(g, n->inputs[0]) != 1 || tv_graph_node_at(g, x->producer)->op != TV_OP_MATMUL ||
+            net->channels_last[n->output] || x->source != TV_VALUE_COMPUTED || tv_graph_uses(g, n->inputs[0]) != 1 ||
+            tv_graph_node_at(g, x->producer)->op != TV_OP_MATMUL ||
             n->attrs.lists->perm[x->shape.rank - 1] != x->shape.rank - 1)
             continue;
         cmdq_net_value *v = &net->values[n->inputs[0]];

@@ -13,14 +13,36 @@ static bool has_weights(const tv_graph_node *n) { return is_product(n) || n->op 
 
 /* ---- In DRAM ---- */
 
-/* Row `row` of W as the machine has it: of convolutions [kernel][channels] instead of [channels][kernel]. Rows of
- * transposed convolutions are [kernel][output channels]. */
+/* Row `row` of the weights of a transposed convolution: for a phase of the rows, one of the columns and an output
+ * channel, [taps][channels] of the elements of the kernel that reach it, the last ones first. */
+static void phase_row(const tv_graph_node *n, const tv_tensor *w, uint64_t row, uint64_t columns, float *out)
+{
+    cmdq_net_window window = cmdq_net_window_of(n->attrs.lists, w->rank);
+    cmdq_net_phases phases = cmdq_net_phases_of(n->attrs.lists, w->rank);
+    uint64_t channels = (uint64_t)w->dims[0], group_out = (uint64_t)w->dims[1], all_out = group_out * n->attrs.groups,
+             group_in = channels / n->attrs.groups, o = row % all_out, phase = row / all_out,
+             from[2] = {phase / phases.count[1], phase % phases.count[1]};
+    memset(out, 0, columns * sizeof *out);
+    for (uint64_t i = 0; i < columns; i++) {
+        uint64_t c = i % channels, tap = i / channels, at[2];
+        bool exists = c / group_in == o / group_out;
+        at[0] = from[0] + (phases.taps[0] - 1 - tap / phases.taps[1]) * phases.count[0];
+        at[1] = from[1] + (phases.taps[1] - 1 - tap % phases.taps[1]) * phases.count[1];
+        for (unsigned k = 0; k < 2; k++)
+            exists = exists && at[k] % window.dilation[k] == 0 && at[k] / window.dilation[k] < window.kernel[k];
+        uint64_t element =
+            ((c * group_out + o % group_out) * window.kernel[0] + at[0] / window.dilation[0]) * window.kernel[1] +
+            at[1] / window.dilation[1];
+        if (exists)
+            out[i] = ((const float *)w->data)[element];
+    }
+}
+
+/* Row `row` of W as the machine has it: of convolutions [kernel][channels] instead of [channels][kernel]. */
 static void reorder_row(const tv_graph_node *n, const tv_tensor *w, uint64_t row, uint64_t columns, float *out)
 {
     if (n->op == TV_OP_CONV_TRANSPOSE) {
-        uint64_t channels = (uint64_t)w->dims[1], taps = (uint64_t)(w->dims[2] * w->dims[3]);
-        for (uint64_t c = 0; c < columns; c++)
-            out[c] = ((const float *)w->data)[(c * channels + row % channels) * taps + row / channels];
+        phase_row(n, w, row, columns, out);
         return;
     }
     const float *from = (const float *)w->data + row * columns;
@@ -71,8 +93,13 @@ tv_status cmdq_net_upload(cmdq_network *net, const tv_network_options *options)
             continue;
         const tv_tensor *t = tv_graph_value_at(net->graph, n->inputs[1])->tensor;
         bool transposed = n->op == TV_OP_CONV_TRANSPOSE;
-        w->columns = transposed ? (uint64_t)t->dims[0] : tv_tensor_count(t) / (uint64_t)t->dims[0];
-        w->rows = tv_tensor_count(t) / w->columns;
+        w->rows = (uint64_t)t->dims[0];
+        w->columns = tv_tensor_count(t) / w->rows;
+        if (transposed) {
+            cmdq_net_phases p = cmdq_net_phases_of(n->attrs.lists, t->rank);
+            w->rows = p.count[0] * p.count[1] * (uint64_t)t->dims[1] * n->attrs.groups;
+            w->columns = p.taps[0] * p.taps[1] * (uint64_t)t->dims[0];
+        }
         w->bits = w->columns % 2 ? 8 : bits; /* rows are whole bytes */
         w->row_bytes = w->columns * w->bits / 8;
         w->data = cmdq_net_allocate_dram(net, w->rows * w->row_bytes);
