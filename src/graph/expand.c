@@ -306,29 +306,29 @@ static void expand_transpose(tv_graph_builder *b, tv_graph_node *n)
 
 /* ---- Repeated operands ---- */
 
-/* 1 where the condition is `wanted`, otherwise 0. */
-static uint32_t mask(tv_graph_builder *b, const tv_graph_node *n, const tv_tensor *condition, bool wanted)
+/* 1 where the condition is `which`, otherwise 0. */
+static uint32_t mask(tv_graph_builder *b, const tv_graph_node *n, const tv_tensor *condition, bool which)
 {
     tv_tensor t = {.element = TV_ELEMENT_F32, .rank = condition->rank};
     memcpy(t.dims, condition->dims, sizeof t.dims);
     if (condition->data && b->status == TV_OK)
         b->status = tv_tensor_init(&t, TV_ELEMENT_F32, condition->rank, condition->dims, b->sink);
     for (uint64_t i = 0, all = t.data ? tv_tensor_count(&t) : 0; i < all; i++)
-        ((float *)t.data)[i] = (tv_tensor_integer(condition, i) != 0) == wanted;
-    uint32_t out = tv_rewrite_constant(b, n->output, wanted ? "mask" : "inverse", &t);
+        ((float *)t.data)[i] = (tv_tensor_integer(condition, i) != 0) == which;
+    uint32_t out = tv_rewrite_constant(b, n->output, which ? "mask" : "inverse", &t);
     tv_tensor_fini(&t);
     return out;
 }
 
-/* `x` where the condition is `wanted`, otherwise 0, if x is a constant of one element or as many as the condition: a
+/* `x` where the condition is `which`, otherwise 0, if x is a constant of one element or as many as the condition: a
  * product could not remove infinity. TV_NO_VALUE: it is another. */
-static uint32_t masked_constant(tv_graph_builder *b, const tv_graph_node *n, const tv_tensor *condition, bool wanted,
+static uint32_t masked_constant(tv_graph_builder *b, const tv_graph_node *n, const tv_tensor *condition, bool which,
                                 const tv_tensor *x)
 {
     uint64_t count = x ? tv_tensor_count(x) : 0;
     if (!x || (count != 1 && (x->rank != condition->rank || memcmp(x->dims, condition->dims, sizeof x->dims) != 0)))
         return TV_NO_VALUE;
-    uint32_t value = mask(b, n, condition, wanted);
+    uint32_t value = mask(b, n, condition, which);
     const tv_tensor *t = b->status == TV_OK && x->data ? constant_of(b, value) : NULL;
     for (uint64_t i = 0, all = t && t->data ? tv_tensor_count(t) : 0; i < all; i++)
         ((float *)t->data)[i] *= ((float *)t->data)[i] != 0 ? (float)tv_tensor_real(x, count == 1 ? 0 : i) : 1;
