@@ -31,10 +31,10 @@ typedef struct tv_program_options {
 } tv_program_options;
 
 /* Opens the program at `path`: an ELF file that Trivet wrote, a command queue (.json, .jsonl), raw little-endian words
- * (.bin), one hexadecimal word a line (.hex), or assembly source (any other text). ELF and JSON are recognized by
- * content, the others by the name's ending. "-" is assembly source from standard input. `options` may be NULL. The
- * caller frees the program with tv_program_free. TV_ERR_INPUT: the file is invalid; all of its errors are reported;
- * TV_ERR_IO; TV_ERR_MEMORY. */
+ * (.bin), one hexadecimal word a line (.hex), words for $readmemh (.memh), or assembly source (any other text). ELF and
+ * JSON are recognized by content, the others by the name's ending. "-" is assembly source from standard input.
+ * `options` may be NULL. The caller frees the program with tv_program_free. TV_ERR_INPUT: the file is invalid; all of
+ * its errors are reported; TV_ERR_IO; TV_ERR_MEMORY. */
 TV_API tv_status tv_program_open(const char *path, const tv_program_options *options, const tv_diag_sink *sink,
                                  tv_program **out);
 
@@ -71,6 +71,15 @@ TV_API tv_status tv_program_save(const tv_program *program, const char *path, tv
  * NULL. TV_ERR_INPUT, TV_ERR_IO, TV_ERR_MEMORY as there. */
 TV_API tv_status tv_program_save_to(const tv_program *program, const char *path, tv_program_format format,
                                     tv_output_group *group, const tv_diag_sink *sink);
+
+/* Writes the data segments of `program` to `path`, which is put in place with `group`, which may be NULL. A name that
+ * ends in ".memh" or ".hex" gives words of `word_bytes` bytes, a power of two up to 64, as $readmemh of Verilog reads
+ * them: word i has the bytes from address i * word_bytes on, the first one in its lowest bits, and 0 where a segment
+ * has only a part of it. Any other name gives the bytes from the first segment to the end of the last one, with 0
+ * between them; `word_bytes` is then 1. TV_ERR_INPUT: a command queue, another `word_bytes`, or more than 1 GiB;
+ * TV_ERR_IO; TV_ERR_MEMORY. */
+TV_API tv_status tv_program_save_data(const tv_program *program, const char *path, unsigned word_bytes,
+                                      tv_output_group *group, const tv_diag_sink *sink);
 
 /* Name of the target. Static string. */
 TV_API const char *tv_program_target(const tv_program *program);

@@ -57,10 +57,11 @@ static tv_status open_words(const char *path, tv_input *opened, const tv_program
         status = raw_isa(path, options, sink, &isa);
         if (status == TV_OK)
             status = tv_raw_read_bin(path, &input, isa, sink, out);
-    } else if (ends_with(path, ".hex")) {
+    } else if (ends_with(path, ".hex") || ends_with(path, ".memh")) {
+        bool memh = ends_with(path, ".memh");
         status = raw_isa(path, options, sink, &isa);
         if (status == TV_OK)
-            status = tv_raw_read_hex(path, &input, isa, sink, out);
+            status = (memh ? tv_raw_read_memh : tv_raw_read_hex)(path, &input, isa, sink, out);
     } else if (looks_binary(&input)) {
         status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_FORMAT), "the name of a file with raw words must end in .bin",
                          "'%s' is neither a Trivet program nor assembly source", path);

@@ -101,5 +101,7 @@ tv_status tv_raw_read_bin(const char *name, tv_input *input, const tv_isa *isa, 
                           tv_program **out);
 tv_status tv_raw_read_hex(const char *name, const tv_input *input, const tv_isa *isa, const tv_diag_sink *sink,
                           tv_program **out);
+tv_status tv_raw_read_memh(const char *name, const tv_input *input, const tv_isa *isa, const tv_diag_sink *sink,
+                           tv_program **out);
 
 #endif

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Raw words: .bin is little endian; .hex has one word per line and `#` comments. */
+/* Raw words: .bin is little endian; .hex has one word per line, and comments that begin with `//` or `#`; .memh is what
+ * $readmemh of Verilog reads. */
+#include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/memh.h"
 #include "program/program.h"
 
 tv_status tv_raw_read_bin(const char *name, tv_input *input, const tv_isa *isa, const tv_diag_sink *sink,
@@ -46,11 +49,28 @@ static int parse_line(tv_sv line, unsigned digits, uint64_t *word, unsigned *col
     size_t count = i - start;
     while (i < line.len && (line.ptr[i] == ' ' || line.ptr[i] == '\t' || line.ptr[i] == '\r'))
         i++;
-    if (i < line.len && line.ptr[i] != '#') {
+    bool comment =
+        i < line.len && (line.ptr[i] == '#' || (line.ptr[i] == '/' && i + 1 < line.len && line.ptr[i + 1] == '/'));
+    if (i < line.len && !comment) {
         *column = (unsigned)i + 1;
         return -1;
     }
     return count == digits ? 1 : count == 0 && !prefixed ? 0 : -1;
+}
+
+/* Completes a program whose words are in its buffer, or frees it after an error. */
+static tv_status finish_text(tv_program *program, tv_status status, const tv_diag_sink *sink, tv_program **out)
+{
+    if (status == TV_OK && program->text_buf.failed)
+        status = tv_fail_memory(sink);
+    if (status != TV_OK) {
+        tv_program_free(program);
+        return status;
+    }
+    program->text = program->text_buf.data;
+    program->instruction_count = program->text_buf.len / program->word_bytes;
+    *out = program;
+    return TV_OK;
 }
 
 tv_status tv_raw_read_hex(const char *name, const tv_input *input, const tv_isa *isa, const tv_diag_sink *sink,
@@ -70,20 +90,45 @@ tv_status tv_raw_read_hex(const char *name, const tv_input *input, const tv_isa 
         uint64_t word;
         int found = parse_line(line, digits, &word, &loc.column);
         if (found < 0) {
-            tv_report(sink, TV_ERROR, TV_CODE(OBJ_WORD), &loc, "comments begin with '#'",
+            tv_report(sink, TV_ERROR, TV_CODE(OBJ_WORD), &loc, "comments begin with '//' or '#'",
                       "expected one word of %u hexadecimal digits", digits);
             errors++;
         } else if (found > 0) {
             tv_buf_le(&program->text_buf, word, program->word_bytes);
         }
     }
-    tv_status status = errors ? TV_ERR_INPUT : program->text_buf.failed ? tv_fail_memory(sink) : TV_OK;
-    if (status != TV_OK) {
-        tv_program_free(program);
+    return finish_text(program, errors ? TV_ERR_INPUT : TV_OK, sink, out);
+}
+
+/* Appends the next word of a .memh file, which must be word `count` of the program and have all its bits. */
+static tv_status append_word(tv_program *program, tv_memh_reader *reader, uint64_t count, bool *found)
+{
+    tv_memh_word word;
+    uint64_t mask = program->word_bytes < 8 ? (UINT64_C(1) << 8 * program->word_bytes) - 1 : UINT64_MAX;
+    tv_status status = tv_memh_next(reader, &word, found);
+    if (status != TV_OK || !*found)
         return status;
-    }
-    program->text = program->text_buf.data;
-    program->instruction_count = program->text_buf.len / program->word_bytes;
-    *out = program;
-    return TV_OK;
+    tv_source_loc loc = {.file = reader->name, .line = word.line, .column = word.column, .index = -1};
+    if (word.addr != count)
+        tv_report(reader->sink, TV_ERROR, TV_CODE(OBJ_WORD), &loc, "a program has its words in order, without gaps",
+                  "the word is for address 0x%" PRIx64 ", expected 0x%" PRIx64, word.addr, count);
+    else if (word.known != mask)
+        tv_report(reader->sink, TV_ERROR, TV_CODE(OBJ_WORD), &loc, NULL, "an instruction word has undefined digits");
+    else
+        tv_buf_le(&program->text_buf, word.value, program->word_bytes);
+    return word.addr == count && word.known == mask ? TV_OK : TV_ERR_INPUT;
+}
+
+tv_status tv_raw_read_memh(const char *name, const tv_input *input, const tv_isa *isa, const tv_diag_sink *sink,
+                           tv_program **out)
+{
+    tv_program *program;
+    tv_memh_reader reader;
+    bool found = true;
+    TV_TRY(tv_program_new(isa, sink, &program));
+    tv_memh_init(&reader, name, (tv_sv){(const char *)input->data, input->size}, isa->word_bits, sink);
+    tv_status status = TV_OK;
+    for (uint64_t count = 0; status == TV_OK && found; count++)
+        status = append_word(program, &reader, count, &found);
+    return finish_text(program, status, sink, out);
 }

@@ -11,7 +11,7 @@ static void write_words(const tv_program *program, tv_program_format format, FIL
             fwrite(program->text, program->word_bytes, program->instruction_count, out);
         return;
     }
-    fprintf(out, "# %s, %" PRIu64 " words\n", program->isa->target, program->instruction_count);
+    fprintf(out, "// %s, %" PRIu64 " words\n", program->isa->target, program->instruction_count);
     for (uint64_t i = 0; i < program->instruction_count; i++)
         fprintf(out, "%0*" PRIx64 "\n", (int)program->word_bytes * 2, tv_program_word(program, i));
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Memory and programs as files of other tools: --dump and --compare of `trivet run`.
+"""Memory and programs as files of other tools: --dump and --compare of `trivet run`, formats and --data of `trivet asm`.
 
     files.py TRIVET
 
@@ -8,6 +8,7 @@ Expected bytes are computed here; words are read by Icarus Verilog's $readmemh, 
 """
 
 import ast
+import glob
 import json
 import os
 import random
@@ -164,11 +165,112 @@ def options_are_checked(t):
     t.expect("a file that cannot be written", status == 3 and "TV-F002" in err, err)
 
 
+def programs_are_read_by_verilog(t):
+    """Every example of the machines with words, in both forms; the expected words are those of the .bin file."""
+    for machine, size in (("pccx", 8), ("opennpu", 4)):
+        for source in sorted(glob.glob(os.path.join(ROOT, "examples", machine, "*.s")))[:4]:
+            name = os.path.basename(source)
+            t.good("asm", source, "-o", "program.bin")
+            data = t.read("program.bin")
+            words = ["%0*x" % (2 * size, int.from_bytes(data[i:i + size], "little")) for i in range(0, len(data), size)]
+            for ending in ("hex", "memh"):
+                file = "program." + ending
+                t.good("asm", source, "-o", file)
+                t.equal(file + ": words", t.read(file).decode().split("\n")[1:-1], words)
+                if shutil.which("iverilog"):
+                    t.equal(name + ": $readmemh of " + file, readmemh(t, file, 8 * size, len(words)), words)
+                t.good("asm", file, "-t", machine, "-o", "again.bin")
+                t.equal(name + ": read again from " + file, t.read("again.bin"), data)
+    t.write("named.s", NOTHING)
+    t.good("asm", "named.s", "--format", "memh")
+    t.expect("the name follows the format", os.path.exists(t.path("named.memh")))
+
+
+DATA = """.target pccx
+        memset fmap_shape[0], 1, 1, 1
+.data 0x13
+        .byte 0x11, 0x22, 0x33
+.data 0x18
+        .byte 0x44
+        .space 20
+        .byte 0x55
+.data 0x100
+        .byte 0x66
+"""
+DATA_BYTES = {0x13: 0x11, 0x14: 0x22, 0x15: 0x33, 0x18: 0x44, **{0x19 + i: 0 for i in range(20)}, 0x2d: 0x55, 0x100: 0x66}
+
+
+def data_are_read_by_verilog(t):
+    t.write("data.s", DATA)
+    for size in (1, 2, 4, 8, 16, 32, 64):
+        t.good("asm", "data.s", "--data", "data.memh", "--data-word", str(size))
+        words = {}
+        for address, byte in DATA_BYTES.items():
+            words[address // size] = words.get(address // size, 0) | byte << 8 * (address % size)
+        found, at = {}, 0
+        for line in t.read("data.memh").decode().splitlines()[1:]:
+            if line[0] == "@":
+                at = int(line[1:], 16)
+                continue
+            t.equal("digits", len(line), 2 * size)
+            found[at], at = int(line, 16), at + 1
+        t.equal("words of %d bytes" % size, found, words)
+        count = max(words) + 1
+        if shutil.which("iverilog"):
+            memory = readmemh(t, "data.memh", 8 * size, count)
+            t.equal("$readmemh of words of %d bytes" % size, memory, ["%0*x" % (2 * size, words[i]) if i in words else "x" * 2 * size for i in range(count)])
+    result = json.loads(t.good("asm", "data.s", "--data", "data.bin", "--json"))["result"]["data"]
+    t.equal("where it begins", result, {"output": "data.bin", "addr": 0x13, "bytes": len(DATA_BYTES), "segments": 3})
+    t.equal("bytes", t.read("data.bin"), bytes(DATA_BYTES.get(0x13 + i, 0) for i in range(0x101 - 0x13)))
+    t.good("asm", "data.s", "-o", "data.elf")
+    t.good("asm", "data.elf", "-o", "again.memh", "--data", "data.hex")
+    t.equal("of a program file", t.read("data.hex").split(b"\n")[1:3], [b"@13", b"11"])
+    t.write("none.s", ".target pccx\n memset fmap_shape[0], 1, 1, 1\n")
+    t.good("asm", "none.s", "--data", "none.memh")
+    t.good("asm", "none.s", "--data", "none.bin")
+    t.equal("no data", (t.read("none.memh").count(b"\n"), t.read("none.bin")), (1, b""))
+
+
+def options_of_asm_are_checked(t):
+    t.write("big.s", ".target pccx\n memset fmap_shape[0], 1, 1, 1\n.data 0\n .byte 1\n.data 0x80000000\n .byte 1\n")
+    t.write("space.s", ".target pccx\n memset fmap_shape[0], 1, 1, 1\n.data 0\n .space 0x48000000\n")
+    t.good("asm", "big.s", "--data", "big.memh")
+    for arguments, code in (
+            (("big.s", "--data-word", "2"), "TV-U006"), (("big.s", "--data", "d.memh", "--data-word", "3"), "TV-U004"),
+            (("big.s", "--data", "d.memh", "--data-word", "128"), "TV-U004"), (("big.s", "--data", "d.memh", "--data-word", "0"), "TV-U004"),
+            (("big.s", "--data", "d.bin", "--data-word", "2"), "TV-O001"), (("big.s", "--data", "d.bin"), "TV-F003"),
+            (("space.s", "--data", "d.memh"), "TV-F003"), (("big.s", "--data", "big.s"), "TV-U007"), (("big.s", "-o", "d", "--data", "./d"), "TV-U007"),
+            (("big.s", "-l", "d", "--data", "d"), "TV-U007"), (("big.s", "--data", "-", "--json"), "TV-U006"), (("big.s", "--data", "-", "-o", "-"), "TV-U007"),
+            ((os.path.join(ROOT, "examples", "cmdq", "prefetch.json"), "-o", "d.json", "--data", "d.memh"), "TV-O001")):
+        status, _, err = t.call("asm", *arguments)
+        t.expect(" ".join(arguments), status == 2 and "[%s]" % code in (err or _), err)
+    t.expect("no file", not any(os.path.exists(t.path(name)) for name in ("d", "d.memh", "d.bin", "d.json")))
+
+
+def damaged_words_are_rejected(t):
+    """Programs in .memh files: (text, code, line, column)."""
+    word = "3000000000000010"
+    for text, code, line, column in (
+            ("0x" + word, "TV-F008", 1, 1), ("@1 " + word, "TV-O004", 1, 4), (word + "\n@0 " + word, "TV-O004", 2, 4), (word + " x", "TV-O004", 1, 18),
+            (word + "\n" + word[:-1] + "X", "TV-O004", 2, 1), (word + "0", "TV-F008", 1, 1), ("# " + word, "TV-F008", 1, 1), ("/* " + word, "TV-F008", 1, 1),
+            ("@" + "f" * 16 + " " + word, "TV-O004", 1, 19)):
+        t.write("bad.memh", text)
+        status, _, err = t.call("dis", "-t", "pccx", "bad.memh")
+        t.expect(text, status == 2 and "bad.memh:%d:%d: error: " % (line, column) in err and "[%s]" % code in err, err)
+    t.write("good.memh", "// two\n%s /* and */ @1 %s" % (word, word.replace("0000", "00_00")))
+    t.equal("comments, addresses and _", t.good("dis", "-t", "pccx", "good.memh").count("memset"), 2)
+    t.write("good.hex", "// two\n%s # one\n%s//\n" % (word, word))
+    t.equal("both comments", t.good("dis", "-t", "pccx", "good.hex").count("memset"), 2)
+    t.write("empty.memh", "")
+    t.good("dis", "-t", "opennpu", "empty.memh")
+
+
 def main():
     options = parse_arguments(__doc__, "trivet")
     suite = Files(options.trivet, options)
     suite.run_tests([dumps_have_the_bytes_of_the_memory, differences_name_the_writer, differences_are_counted_in_json, outputs_have_names,
-                     options_are_checked], suite)
+                     options_are_checked, programs_are_read_by_verilog, data_are_read_by_verilog, options_of_asm_are_checked,
+                     damaged_words_are_rejected], suite)
     return suite.finish()
 
 

@@ -106,7 +106,7 @@ class Case:
 
     def words(self, source, *args):
         status, out, err = self.trivet("asm", source, "--format", "hex", "-o", "-", "-q", "--color", "never", *args)
-        return status, [line for line in out.split("\n") if line and not line.startswith("#")], err
+        return status, [line for line in out.split("\n") if line and not line.startswith("//")], err
 
     def check_text(self):
         if self.has(".hex"):

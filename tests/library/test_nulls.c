@@ -221,6 +221,10 @@ static void programs(void **state)
     NULL_CASE(tv_program_save, sink);
     assert_int_equal(tv_program_save(program, "/none/none", TV_FORMAT_ELF, NULL), TV_ERR_IO);
     assert_int_equal(tv_program_save(program, in_folder("nulls.elf"), TV_FORMAT_ELF, NULL), TV_OK);
+    NULL_CASE(tv_program_save_data, group);
+    NULL_CASE(tv_program_save_data, sink);
+    assert_int_equal(tv_program_save_data(program, in_folder("nulls.memh"), 4, NULL, NULL), TV_OK);
+    assert_int_equal(tv_program_save_data(program, in_folder("nulls.memh"), 3, NULL, NULL), TV_ERR_INPUT);
     NULL_CASE(tv_program_save_to, group);
     NULL_CASE(tv_program_save_to, sink);
     assert_int_equal(tv_program_save_to(program, in_folder("nulls.elf"), TV_FORMAT_ELF, NULL, NULL), TV_OK);

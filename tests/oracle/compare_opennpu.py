@@ -125,7 +125,7 @@ def assembly(case, trivet, directory):
         return ["asm: " + p.stderr.decode("utf-8", "replace").strip()
                 .splitlines()[0]]
     with open(target) as f:
-        text = [line.split("#")[0].split(";")[0].strip() for line in f]
+        text = [line.split("//")[0].split(";")[0].strip() for line in f]
     words = [int(t, 16) for line in text for t in line.split()]
     if len(words) != len(pairs):
         return ["asm: %d words, want %d" % (len(words), len(pairs))]
