@@ -280,6 +280,7 @@ static unsigned host_ops(const void *state, const tv_host_op **list)
 
 extern const tv_network_backend tv_network_pccx;
 const tv_network_backend tv_network_pccx = {.name = "pccx",
+                                            .legalize = pccx_net_legalize,
                                             .create = create,
                                             .destroy = destroy,
                                             .run = run,

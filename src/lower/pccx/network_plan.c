@@ -7,13 +7,6 @@
 
 enum { COLUMNS_MAX = 4096, NORM_MAX = 3584 };
 
-/* ---- Layouts ---- */
-
-static bool is_window(const tv_graph_node *n)
-{
-    return n->op == TV_OP_CONV || n->op == TV_OP_CONV_TRANSPOSE || tv_graph_op_infos[n->op].class == TV_CLASS_WINDOW;
-}
-
 static const tv_graph_shape *dims_of(const pccx_network *w, uint32_t v)
 {
     return &tv_graph_value_at(w->graph, v)->shape;
@@ -27,49 +20,17 @@ static bool same_dims(const tv_graph_shape *a, const tv_graph_shape *b, uint32_t
     return true;
 }
 
-/* Whether an input of a node has the layout of its output: pixels stay pixels. */
-static bool has_same_layout(const pccx_network *w, const tv_graph_node *n, unsigned k)
-{
-    const tv_graph_shape *in = dims_of(w, n->inputs[k]), *out = dims_of(w, n->output);
-    tv_graph_class class = tv_graph_op_infos[n->op].class;
-    if (in->rank < 3 || out->rank < 3)
-        return false;
-    if (class == TV_CLASS_UNARY || class == TV_CLASS_BINARY)
-        return in->rank == out->rank && in->dims[0] == out->dims[0];
-    if (n->op == TV_OP_RESHAPE)
-        return same_dims(in, out, 2);
-    if (n->op == TV_OP_CONCAT)
-        return out->rank - 1 - n->attrs.axis_from_end == 1;
-    return n->op == TV_OP_CONV && k == 3;
-}
+/* ---- Layouts ---- */
 
-static bool mark(pccx_network *w, uint32_t v)
+static tv_status find_layouts(pccx_network *w, const tv_diag_sink *sink)
 {
-    bool changed = !w->values[v].spatial && dims_of(w, v)->rank >= 3;
-    w->values[v].spatial = w->values[v].spatial || changed;
-    return changed;
-}
-
-static void find_layouts(pccx_network *w)
-{
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (size_t i = 0; i < w->graph->nodes.count; i++) {
-            const tv_graph_node *n = &w->graph->nodes.data[i];
-            if (is_window(n)) {
-                changed = mark(w, n->inputs[0]) || changed;
-                changed = mark(w, n->output) || changed;
-            }
-            for (unsigned k = 0; k < tv_graph_input_count(n); k++) {
-                if (n->inputs[k] == TV_NO_VALUE || !has_same_layout(w, n, k))
-                    continue;
-                if (w->values[n->inputs[k]].spatial)
-                    changed = mark(w, n->output) || changed;
-                if (w->values[n->output].spatial && !pccx_net_is_constant(w, n->inputs[k]))
-                    changed = mark(w, n->inputs[k]) || changed;
-            }
-        }
-    }
+    bool *spatial = pccx_net_find_layouts(w->graph);
+    if (!spatial)
+        return tv_fail_memory(sink);
+    for (uint32_t v = 0; v < w->graph->values.count; v++)
+        w->values[v].spatial = spatial[v];
+    free(spatial);
+    return TV_OK;
 }
 
 static void find_sizes(pccx_network *w)
@@ -188,6 +149,8 @@ static const char *find_problem(pccx_network *w, uint32_t node)
     const tv_graph_node *n = pccx_net_graph_node(w, node);
     tv_graph_class class = tv_graph_op_infos[n->op].class;
     bool machine = w->values[n->output].on_machine;
+    if (!pccx_net_keeps_layouts(w, n))
+        return "such order of the axes";
     if (!machine || (!w->values[n->inputs[0]].on_machine && n->op != TV_OP_GATHER && class != TV_CLASS_BINARY &&
                      class != TV_CLASS_MOVE))
         return "instructions for integers";
@@ -362,7 +325,7 @@ static void find_scaled(pccx_network *w)
 
 tv_status pccx_net_plan(pccx_network *w, const tv_diag_sink *sink)
 {
-    find_layouts(w);
+    TV_TRY(find_layouts(w, sink));
     find_sizes(w);
     for (uint32_t i = 0; i < w->graph->nodes.count; i++) {
         const tv_graph_node *n = pccx_net_graph_node(w, i);

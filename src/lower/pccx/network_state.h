@@ -148,6 +148,17 @@ typedef struct pccx_network {
 
 typedef tv_status pccx_net_emitter(pccx_network *w, uint32_t node, const tv_diag_sink *sink);
 
+/* ---- network_layouts.c ---- */
+
+/* Which values are images: [value_count], freed by the caller. NULL: out of memory. */
+bool *pccx_net_find_layouts(const tv_graph *graph);
+
+/* False: an operator on rows reads or writes an image, which pccx_net_legalize prevents. */
+bool pccx_net_keeps_layouts(const pccx_network *w, const tv_graph_node *n);
+
+/* As tv_network_backend describes it. */
+tv_status pccx_net_legalize(tv_graph *graph, const tv_diag_sink *sink);
+
 /* ---- network_plan.c ---- */
 
 /* Chooses layouts and how each node is computed; finds nodes that the machine cannot execute (TV_ERR_INPUT). */
