@@ -356,7 +356,29 @@ typedef struct lives {
 static bool wants_residency(const pccx_network *w, uint32_t value)
 {
     const pccx_net_value *v = &w->values[value];
-    return v->on_machine && pccx_net_words(v) <= w->l2_words / 5 * 2;
+    return v->on_machine && pccx_net_words(v) <= w->l2_words / 2;
+}
+
+/* L2 words that tiles of one output row take, with both halves of the scratch space. */
+static uint64_t min_scratch(const pccx_network *w, uint32_t node)
+{
+    enum { TILES = 2, ROWS = 32 }; /* areas that compute and load; rows of a tile of operators other than windows */
+    const tv_graph_node *n = pccx_net_graph_node(w, node);
+    const pccx_net_node *own = &w->nodes[node];
+    const pccx_net_window *g = &own->window;
+    uint64_t in = w->values[n->inputs[0]].words, out = w->values[n->output].words;
+    if (g->images == 0)
+        return (in > out ? in : out) * ROWS;
+    uint64_t row = (g->in[1] + 2 * (uint64_t)g->pad[1]) * in, rows = (g->kernel[0] - 1) * g->dilation[0] + g->stride[0];
+    return 2 * TILES * (rows * row * (own->slices ? own->slices : 1) + g->out[1] * out * g->stride[0]);
+}
+
+/* L2 words that resident values may have while a node is executed: all but what its tiles need to load, compute and
+ * store at the same time. */
+static uint32_t max_resident(const pccx_network *w, uint32_t node)
+{
+    uint32_t words = w->l2_words - w->base;
+    return min_scratch(w, node) <= words / 4 ? words / 4 * 3 : words / 2;
 }
 
 static void free_lives(lives *t)
@@ -377,17 +399,29 @@ static void find_ends(pccx_network *w, const lives *t)
         }
 }
 
+/* The node whose resident values exceed what they may have by the largest number of words; UINT32_MAX: none. */
+static uint32_t find_fullest(const pccx_network *w)
+{
+    uint32_t fullest = UINT32_MAX, excess = 0;
+    for (uint32_t i = 0; i < w->graph->nodes.count; i++) {
+        uint32_t resident = w->resident_ends[i] - w->base, max = max_resident(w, i);
+        if (resident > max && resident - max > excess) {
+            fullest = i;
+            excess = resident - max;
+        }
+    }
+    return fullest;
+}
+
 /* Packs the values of the list. While the fullest node has too little scratch space, its largest value is dropped. */
 static tv_status fit_values(pccx_network *w, lives *t, const tv_diag_sink *sink)
 {
     for (;;) {
         if (tv_buffers_allocate(t->buffers, t->count, 1) == UINT64_MAX)
             return tv_fail_memory(sink);
-        uint32_t fullest = 0, max = t->count;
         find_ends(w, t);
-        for (uint32_t i = 0; i < w->graph->nodes.count; i++)
-            fullest = w->resident_ends[i] > w->resident_ends[fullest] ? i : fullest;
-        if (!w->graph->nodes.count || w->resident_ends[fullest] <= w->base + (w->l2_words - w->base) / 2)
+        uint32_t fullest = find_fullest(w), max = t->count;
+        if (fullest == UINT32_MAX)
             return TV_OK;
         for (uint32_t b = 0; b < t->count; b++)
             if (t->buffers[b].first <= fullest && t->buffers[b].last >= fullest &&
