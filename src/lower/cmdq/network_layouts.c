@@ -136,9 +136,12 @@ static void mark_leading_inputs(const tv_graph *g, bool *last)
 void cmdq_net_choose_orders(const tv_graph *g, bool *last)
 {
     enum { ROUNDS_MAX = 64 }; /* each one marks more values; what is left is reordered */
+    bool changed = true;
     mark_leading_inputs(g, last);
-    for (unsigned i = 0; i < ROUNDS_MAX && (mark_outputs(g, last) | mark_inputs(g, last)); i++)
-        ;
+    for (unsigned i = 0; i < ROUNDS_MAX && changed; i++) {
+        changed = mark_outputs(g, last);
+        changed = mark_inputs(g, last) || changed;
+    }
 }
 
 bool cmdq_net_reads_order(const tv_graph *g, const tv_graph_node *n, const bool *last)
