@@ -281,27 +281,30 @@ static void expand_slice(tv_graph_builder *b, tv_graph_node *n)
 /* The last axis of the input first becomes the last but one, then goes where it belongs. */
 static void expand_transpose(tv_graph_builder *b, tv_graph_node *n)
 {
-    uint32_t rank = dims_of(b, n->inputs[0])->rank, at = 0, to = 0;
-    if (rank < 3 || !n->attrs.lists)
+    if (!n->attrs.lists)
         return;
-    tv_graph_lists first = *n->attrs.lists, second = *n->attrs.lists;
-    while (first.perm[at] != rank - 1)
+    tv_permutation p = tv_permutation_of(dims_of(b, n->inputs[0]), n->attrs.lists->perm);
+    tv_graph_shape merged = {.rank = p.rank};
+    tv_graph_lists first = {0}, second = {0};
+    uint32_t at = 0, to = 0;
+    while (at < p.rank && p.perm[at] != p.rank - 1)
         at++;
-    if (at + 2 >= rank)
+    if (at + 2 >= p.rank)
         return;
-    for (uint32_t i = 0; i < rank; i++)
+    memcpy(merged.dims, p.dims, sizeof merged.dims);
+    for (uint32_t i = 0; i < p.rank; i++)
         if (i != at) {
-            first.perm[to < rank - 2 ? to : rank - 1] = n->attrs.lists->perm[i];
+            first.perm[to < p.rank - 2 ? to : p.rank - 1] = p.perm[i];
             to++;
         }
-    first.perm[rank - 2] = rank - 1;
-    for (uint32_t i = 0; i < rank; i++)
-        second.perm[i] = i < at || i == rank - 1 ? i : i == at ? rank - 2 : i - 1;
+    first.perm[p.rank - 2] = p.rank - 1;
+    for (uint32_t i = 0; i < p.rank; i++)
+        second.perm[i] = i < at || i == p.rank - 1 ? i : i == at ? p.rank - 2 : i - 1;
     uint32_t value =
-        tv_rewrite_add(b, n->output, "exchanged", TV_OP_TRANSPOSE, n->inputs, 1, &(tv_graph_attrs){.lists = &first});
-    uint32_t moved =
-        tv_rewrite_add(b, n->output, "moved", TV_OP_TRANSPOSE, &value, 1, &(tv_graph_attrs){.lists = &second});
-    become(n, TV_OP_RESHAPE, moved, TV_NO_VALUE, &(tv_graph_attrs){.shape = *dims_of(b, n->output)});
+        tv_rewrite_add(b, n->output, "merged", TV_OP_RESHAPE, n->inputs, 1, &(tv_graph_attrs){.shape = merged});
+    value = tv_rewrite_add(b, n->output, "exchanged", TV_OP_TRANSPOSE, &value, 1, &(tv_graph_attrs){.lists = &first});
+    value = tv_rewrite_add(b, n->output, "moved", TV_OP_TRANSPOSE, &value, 1, &(tv_graph_attrs){.lists = &second});
+    become(n, TV_OP_RESHAPE, value, TV_NO_VALUE, &(tv_graph_attrs){.shape = *dims_of(b, n->output)});
 }
 
 /* ---- Repeated operands ---- */

@@ -84,3 +84,39 @@ uint32_t tv_rewrite_scalar(tv_graph_builder *b, uint32_t value, const char *suff
 {
     return tv_rewrite_constant(b, value, suffix, &(tv_tensor){.element = TV_ELEMENT_F32, .data = &x});
 }
+
+/* The next input axis after `axis` whose extent is not 1. */
+static uint32_t next_axis(const tv_graph_shape *s, uint32_t axis)
+{
+    do
+        axis++;
+    while (axis < s->rank && s->dims[axis] == 1);
+    return axis;
+}
+
+tv_permutation tv_permutation_of(const tv_graph_shape *input, const uint32_t *perm)
+{
+    tv_permutation p = {.rank = 0};
+    uint32_t first[TV_GRAPH_RANK_MAX], next = TV_GRAPH_RANK_MAX; /* input axes of groups, in the order of the output */
+    for (uint32_t i = 0; i < input->rank; i++) {
+        if (input->dims[perm[i]] == 1)
+            continue;
+        if (p.rank == 0 || perm[i] != next)
+            first[p.rank++] = perm[i];
+        next = next_axis(input, perm[i]);
+    }
+    for (uint32_t i = 0; i < p.rank; i++) {
+        p.perm[i] = 0;
+        for (uint32_t k = 0; k < p.rank; k++)
+            p.perm[i] += first[k] < first[i];
+    }
+    for (uint32_t i = 0; i < p.rank; i++) {
+        uint32_t end = input->rank; /* the group ends where the next one of the input begins */
+        for (uint32_t k = 0; k < p.rank; k++)
+            end = first[k] > first[i] && first[k] < end ? first[k] : end;
+        p.dims[p.perm[i]] = 1;
+        for (uint32_t a = first[i]; a < end; a++)
+            p.dims[p.perm[i]] *= input->dims[a];
+    }
+    return p;
+}

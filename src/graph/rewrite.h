@@ -25,6 +25,16 @@ uint32_t tv_rewrite_add(tv_graph_builder *b, uint32_t value, const char *suffix,
 uint32_t tv_rewrite_constant(tv_graph_builder *b, uint32_t value, const char *suffix, const tv_tensor *tensor);
 uint32_t tv_rewrite_scalar(tv_graph_builder *b, uint32_t value, const char *suffix, float x);
 
+/* A transposition with as few axes as possible: those of extent 1 are left out, and axes that stay side by side are
+ * one. Axis i of the output is axis perm[i] of the input. */
+typedef struct tv_permutation {
+    uint32_t rank;
+    int64_t dims[TV_GRAPH_RANK_MAX]; /* of the input */
+    uint32_t perm[TV_GRAPH_RANK_MAX];
+} tv_permutation;
+
+tv_permutation tv_permutation_of(const tv_graph_shape *input, const uint32_t *perm);
+
 /* `value`, an input of a node, with its axes of extent 1 repeated to a shape. */
 uint32_t tv_rewrite_repeat(tv_graph_builder *b, const tv_graph_node *node, uint32_t value, const tv_graph_shape *to);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that select and permute elements, through DRAM: rows of a value that are a stride apart are loaded side by
  * side. */
+#include "graph/rewrite.h"
 #include "lower/cmdq/network.h"
 
 /* ---- Slices ---- */
@@ -130,7 +131,8 @@ static void emit_selection(cmdq_network *net, const tv_graph_node *n)
 
 /* ---- Permutations ---- */
 
-/* Blocks of the last two axes of the output: [rows][count] of the input, `stride` apart, or the transpose of it. */
+/* Blocks of the last two axes of the output: [rows][count] of the input, `stride` apart, or the transpose of it. Axes
+ * that stay side by side are one. */
 typedef struct permutation {
     uint32_t rank;
     uint64_t dims[TV_GRAPH_RANK_MAX], strides[TV_GRAPH_RANK_MAX]; /* of the output; strides in the input */
@@ -140,38 +142,60 @@ typedef struct permutation {
 /* False: the input's last axis is not one of the last two of the output. */
 static bool describe_permutation(const cmdq_network *net, const tv_graph_node *n, permutation *p)
 {
-    const tv_graph_shape *in = cmdq_net_dims(net, n->inputs[0]), *out = cmdq_net_dims(net, n->output);
     uint64_t strides[TV_GRAPH_RANK_MAX], stride = 1;
-    *p = (permutation){.rank = in->rank};
-    if (in->rank < 2 || !n->attrs.lists)
+    if (!n->attrs.lists)
         return false;
-    for (uint32_t i = in->rank; i-- > 0; stride *= (uint64_t)in->dims[i])
-        strides[i] = stride;
-    for (uint32_t i = 0; i < in->rank; i++) {
-        p->dims[i] = (uint64_t)out->dims[i];
-        p->strides[i] = strides[n->attrs.lists->perm[i]];
+    tv_permutation merged = tv_permutation_of(cmdq_net_dims(net, n->inputs[0]), n->attrs.lists->perm);
+    *p = (permutation){.rank = merged.rank};
+    if (merged.rank < 2) { /* one row */
+        *p = (permutation){.rank = 2, .dims = {1, net->values[n->output].elements}, .strides = {1, 1}};
+        return true;
     }
-    p->transposes = n->attrs.lists->perm[in->rank - 1] != in->rank - 1;
-    return !p->transposes || n->attrs.lists->perm[in->rank - 2] == in->rank - 1;
+    for (uint32_t i = merged.rank; i-- > 0; stride *= (uint64_t)merged.dims[i])
+        strides[i] = stride;
+    for (uint32_t i = 0; i < merged.rank; i++) {
+        p->dims[i] = (uint64_t)merged.dims[merged.perm[i]];
+        p->strides[i] = strides[merged.perm[i]];
+    }
+    p->transposes = merged.perm[merged.rank - 1] != merged.rank - 1;
+    return !p->transposes || merged.perm[merged.rank - 2] == merged.rank - 1;
 }
 
-static void emit_block(cmdq_network *net, const tv_graph_node *n, const permutation *p, uint64_t from, uint64_t to,
-                       cmdq_net_slots slots[2])
+/* Rows [row, row + rows) and columns [column, column + columns) of a block of the output. */
+static void emit_tile(cmdq_network *net, const tv_graph_node *n, const permutation *p, const uint64_t at[2],
+                      const uint64_t tile[4], cmdq_net_slots slots[2])
 {
-    uint64_t outer = p->dims[p->rank - 2], inner = p->dims[p->rank - 1];
+    uint64_t inner = p->dims[p->rank - 1], row = tile[0], rows = tile[1], column = tile[2], columns = tile[3],
+             to = at[1] + row * inner + column;
     const cmdq_net_value *v = cmdq_net_storage(net, n->output);
+    net->layers[net->node].tiles++;
     if (!p->transposes) {
-        cmdq_lower_operand x = cmdq_net_read_rows(net, n->inputs[0], from, outer, inner, p->strides[p->rank - 2],
-                                                  cmdq_net_next_slot(&slots[0]));
-        cmdq_net_written(net, n->output, to, outer * inner, x);
+        uint64_t stride = p->strides[p->rank - 2];
+        cmdq_lower_operand x = cmdq_net_read_rows(net, n->inputs[0], at[0] + row * stride + column, rows, columns,
+                                                  stride, cmdq_net_next_slot(&slots[0]));
+        cmdq_net_written_rows(net, n->output, to, rows, columns, inner, x);
         return;
     }
-    cmdq_lower_operand x = cmdq_net_read_rows(net, n->inputs[0], from, inner, outer, p->strides[p->rank - 1],
+    uint64_t stride = p->strides[p->rank - 1];
+    cmdq_lower_operand x = cmdq_net_read_rows(net, n->inputs[0], at[0] + column * stride + row, columns, rows, stride,
                                               cmdq_net_next_slot(&slots[0]));
     cmdq_lower_operand y = {cmdq_net_next_slot(&slots[1]), 0, v->qbits, v->scale};
-    cmdq_lower_begin_vector(&net->l, CMDQ_VE_TRANSPOSE_TILE, x, y, inner, outer);
+    cmdq_lower_begin_vector(&net->l, CMDQ_VE_TRANSPOSE_TILE, x, y, columns, rows);
     cmdq_lower_finish_entry(&net->l);
-    cmdq_net_written(net, n->output, to, outer * inner, y);
+    cmdq_net_written_rows(net, n->output, to, rows, columns, inner, y);
+}
+
+/* A block, in tiles of at most `limit` elements. */
+static void emit_block(cmdq_network *net, const tv_graph_node *n, const permutation *p, const uint64_t at[2],
+                       uint64_t limit, cmdq_net_slots slots[2])
+{
+    uint64_t outer = p->dims[p->rank - 2], inner = p->dims[p->rank - 1], columns = tv_min_u64(inner, limit),
+             rows = tv_max_u64(1, limit / columns);
+    for (uint64_t row = 0; row < outer; row += rows)
+        for (uint64_t column = 0; column < inner && net->status == TV_OK; column += columns)
+            emit_tile(net, n, p, at,
+                      (uint64_t[]){row, tv_min_u64(rows, outer - row), column, tv_min_u64(columns, inner - column)},
+                      slots);
 }
 
 /* True where nothing moves: the elements are read where they are, or the product before stored them so. */
@@ -201,14 +225,14 @@ void cmdq_net_emit_transpose(cmdq_network *net, const tv_graph_node *n)
     if (moves_nothing(net, n) || !describe_permutation(net, n, &p))
         return;
     uint64_t block = p.dims[p.rank - 1] * p.dims[p.rank - 2],
-             bytes = block * cmdq_net_storage(net, n->output)->qbits / 8;
+             limit = cmdq_net_tile_bytes(net) * 8 / cmdq_net_bits(net, n->output),
+             bytes = cmdq_net_bytes(net, n->output, tv_min_u64(block, limit));
     cmdq_net_store(net, n->inputs[0]);
     cmdq_net_slots slots[2] = {cmdq_net_allocate_slots(net, bytes), cmdq_net_no_slots()};
     if (p.transposes && net->status == TV_OK)
         slots[1] = cmdq_net_allocate_slots(net, bytes);
     for (uint64_t to = 0; to < all && net->status == TV_OK; to += block) {
-        emit_block(net, n, &p, from, to, slots);
-        net->layers[net->node].tiles++;
+        emit_block(net, n, &p, (uint64_t[]){from, to}, limit, slots);
         for (uint32_t i = p.rank - 2; i-- > 0;) {
             from += p.strides[i];
             if (++index[i] < p.dims[i])
