@@ -125,6 +125,7 @@ int cli_exit_status(tv_status status);
 #define CLI_E_SLOWER "TV-U010"      /* trace diff --fail-above */
 #define CLI_E_OUTPUTS "TV-U011"     /* no outputs to save */
 #define CLI_E_DIFFERS "TV-U012"     /* run --compare */
+#define CLI_E_SELF_TEST "TV-V005"   /* cosim compare --self-test */
 #define CLI_E_FILE "TV-F001"
 #define CLI_E_DIRECTORY "TV-F002"
 

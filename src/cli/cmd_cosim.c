@@ -3,9 +3,11 @@
 #include <inttypes.h>
 
 #include "cli/cli.h"
+#include "cli/cosim_compare.h"
 #include "cli/elements.h"
 
 static const cli_option options[] = {
+    COSIM_COMPARE_OPTIONS,
     {"dump", 0, "SPACE:ADDR:LEN[:TYPE]", "replay: print LEN elements of the final state; may be repeated", NULL},
 };
 
@@ -65,17 +67,6 @@ static tv_status show_state(cli *c, tv_machine *machine, uint64_t records)
     return status;
 }
 
-/* The machine that a log is of. */
-static tv_status make_machine(cli *c, const tv_commit_log_reader *reader, tv_machine **out)
-{
-    tv_config *config = NULL;
-    tv_status status = tv_commit_log_config(reader, &c->sink, &config);
-    if (status == TV_OK)
-        status = tv_machine_new(config, TV_MODE_FUNCTIONAL, &c->sink, out);
-    tv_config_free(config);
-    return status;
-}
-
 /* Checks the syntax before the log is read. */
 static tv_status check_dumps(cli *c, const tv_machine *machine)
 {
@@ -96,7 +87,7 @@ static int run_replay(cli *c)
         return cli_error(c, CLI_E_COUNT, "usage: trivet cosim replay LOG", "replay takes one commit log");
     tv_status status = tv_commit_log_read(c->files[1], &c->sink, &reader);
     if (status == TV_OK)
-        status = make_machine(c, reader, &machine);
+        status = cosim_make_machine(c, reader, &machine);
     if (status == TV_OK)
         status = check_dumps(c, machine);
     if (status == TV_OK)
@@ -110,24 +101,33 @@ static int run_replay(cli *c)
 
 static int run_cosim(cli *c)
 {
-    if (strcmp(c->files[0], "replay") == 0)
-        return run_replay(c);
-    return cli_error(c, CLI_E_VALUE, "usage: trivet cosim replay LOG", "cosim has no subcommand '%s'", c->files[0]);
+    bool is_replay = strcmp(c->files[0], "replay") == 0;
+    if (!is_replay && strcmp(c->files[0], "compare") != 0)
+        return cli_error(c, CLI_E_VALUE, "compare or replay", "cosim has no subcommand '%s'", c->files[0]);
+    if (cli_has(c, "dump") && !is_replay)
+        return cli_error(c, CLI_E_CONFLICT, "usage: trivet cosim replay LOG --dump RANGE", "--dump belongs to replay");
+    if (is_replay && cosim_has_compare_options(c))
+        return cli_error(c, CLI_E_CONFLICT, "usage: trivet cosim compare MODEL.log DESIGN.log",
+                         "--rules, --cycle-slack, --self-test and --rows belong to compare");
+    return is_replay ? run_replay(c) : cosim_compare(c);
 }
 
 const cli_command cli_cosim = {
     .name = "cosim",
-    .usage = "cosim replay LOG",
-    .summary = "commit logs: replay one",
-    .about = "LOG is a file written by `trivet run --commit-log`, in either format, compressed or not; - is standard\n"
-             "input. replay stores the writes of all its records in a new machine of its configuration.",
+    .usage = "cosim compare MODEL.log DESIGN.log, cosim replay LOG",
+    .summary = "compare the commit log of a design with the model's, replay one",
+    .about = "A log is a file written by `trivet run --commit-log`, or by the bench of a design in the same form\n"
+             "(docs/cosim.md), compressed or not. replay stores the writes of all its records in a new machine of its\n"
+             "configuration.",
     .example = "  trivet run softmax.s --commit-log softmax.log\n"
-               "  trivet cosim replay softmax.log --dump l2:0x20:64:bf16  # as after the run",
+               "  trivet cosim replay softmax.log --dump l2:0x20:64:bf16   # as after the run\n"
+               "  trivet cosim compare softmax.log design.log              # exit status 1 at a mismatch\n"
+               "  trivet cosim compare softmax.log design.log --rules known.ini --cycle-slack 20",
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "j",
     .files_min = 1,
-    .files_max = 2,
-    .values = "replay FILE",
+    .files_max = 3,
+    .values = "compare replay FILE",
     .run = run_cosim,
 };

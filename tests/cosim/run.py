@@ -102,10 +102,59 @@ def logs_that_do_not_fit_are_rejected(t):
         t.expect(str(effect), result == 2 and code in err, err)
 
 
+def write_log(path, records):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("".join(json.dumps(r) + "\n" for r in records))
+
+
+def logs_are_compared(t):
+    model, design, rules, known = (t.path(n) for n in ("model.bin.zst", "design.log", "rules.ini", "known.ini"))
+    t.equal("run", t.call("run", "-q", "examples/pccx/softmax.s", "--commit-log", model)[0], 0)
+    t.equal("the same run", t.call("run", "-q", "examples/pccx/softmax.s", "--commit-log", design)[0], 0)
+    with open(design, encoding="utf-8") as file:
+        records = [json.loads(line) for line in file]
+    count = sum(r.get("kind") == "instruction" for r in records)
+    code, out, err = t.call("cosim", "compare", model, design, "--cycle-slack", "0")
+    t.expect("equal", code == 0 and out.startswith("PASS: %d instructions" % count), out + err)
+    code, out, err = t.call("cosim", "compare", model, design, "--self-test")
+    t.expect("the planted bug is found", code == 0 and "MISMATCH: wrong-data/" in out, out + err)
+    number = next(i for i, r in enumerate(records) if r.get("insn") == "CVO_EXP")
+    after = records[number]["effects"][0]["after"]
+    low = (int(after[:2], 16) ^ 1) & 255
+    changed = [dict(r) for r in records]
+    changed[number]["effects"] = [{**records[number]["effects"][0], "after": "%02x%s" % (low, after[2:])}]
+    write_log(design, changed)
+    code, out, err = t.call("cosim", "compare", model, design, "--json")
+    result = json.loads(out)["result"]
+    found = result["mismatches"][0]
+    t.expect("a changed bit", code == 1 and result["mismatch_count"] == 1 and found["class"] == "wrong-data/CVO_EXP/l2", out + err)
+    expected = int(after[2:4] + after[:2], 16)
+    t.equal("its element", [found[k] for k in ("element", "lane", "bits", "expected", "actual", "line", "file")],
+            [0, 0, 16, expected, expected ^ 1, records[number]["line"], records[number]["file"]])
+    with open(rules, "w", encoding="utf-8") as file:
+        file.write("[rule CVO_* l2]\nsteps = 1\n")
+    t.equal("one step", t.call("cosim", "compare", model, design, "--rules", rules)[0], 0)
+    with open(known, "w", encoding="utf-8") as file:
+        file.write("[waive wrong-data/CVO_EXP/*]\nreason = a coarse table\n")
+    code, out, _ = t.call("cosim", "compare", model, design, "--rules", known)
+    t.expect("waived", code == 0 and "waived: a coarse table" in out and "0 mismatches, 1 waived" in out, out)
+    write_log(design, records[:number] + records[number + 1:])
+    code, out, _ = t.call("cosim", "compare", model, design)
+    t.expect("a record is missing", code == 1 and "hang/CVO_EXP" in out, out)
+    with open(rules, "w", encoding="utf-8") as file:
+        file.write("[rule CVO_* l2]\nstep = 1\n")
+    for arguments, error in ((("--rules", rules), "TV-V004"), (("--cycle-slack", "x"), "TV-U004"), (("--dump", "l2:0:1"), "TV-U006"),
+                             (("--rules", t.path("none")), "TV-F001")):
+        code, _, err = t.call("cosim", "compare", model, design, *arguments)
+        t.expect(" ".join(arguments), code == 2 and error in err, err)
+    t.expect("two logs", t.call("cosim", "compare", model)[0] == 2)
+    t.expect("options of compare", t.call("cosim", "replay", model, "--self-test")[0] == 2)
+
+
 def main():
     options = suites.parse_arguments(__doc__, "trivet")
     suite = Runner(options.trivet, options)
-    suite.run_tests([replays_give_the_final_state, contents_are_chosen, options_are_checked, logs_that_do_not_fit_are_rejected], suite)
+    suite.run_tests([replays_give_the_final_state, contents_are_chosen, options_are_checked, logs_are_compared, logs_that_do_not_fit_are_rejected], suite)
     return suite.finish()
 
 

@@ -460,6 +460,42 @@ static void commit_logs(void **state)
     tv_machine_free(machine);
 }
 
+static void scoreboards(void **state)
+{
+    (void)state;
+    static const char log[] = "{\"commit_log\":1,\"target\":\"pccx\"}\n{\"insn\":\"A\"}\n";
+    tv_commit_log_reader *readers[2];
+    tv_machine *machine = build("pccx");
+    tv_scoreboard *board;
+    tv_scoreboard_counts counts;
+    tv_rules *rules;
+    NULL_CASE(tv_rules_read, sink);
+    assert_int_equal(tv_rules_read("/none/none", NULL, &rules), TV_ERR_INPUT);
+    NULL_CASE(tv_rules_parse, sink);
+    assert_int_equal(tv_rules_parse("x", "a", 1, NULL, &rules), TV_ERR_INPUT);
+    NULL_CASE(tv_rules_parse, text);
+    assert_int_equal(tv_rules_parse("x", NULL, 0, NULL, &rules), TV_OK);
+    tv_rules_free(rules);
+    NULL_CASE(tv_rules_free, rules);
+    tv_rules_free(NULL);
+    NULL_CASE(tv_scoreboard_new, options);
+    assert_int_equal(tv_scoreboard_new(machine, NULL, &board), TV_OK);
+    NULL_CASE(tv_scoreboard_write, enables);
+    assert_int_equal(tv_scoreboard_write(board, 1, "l2", 0, log, 2, NULL), TV_OK);
+    tv_scoreboard_free(board);
+    NULL_CASE(tv_scoreboard_free, board);
+    tv_scoreboard_free(NULL);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(tv_commit_log_read_bytes("x", log, sizeof log - 1, NULL, &readers[i]), TV_OK);
+    NULL_CASE(tv_commit_log_compare, options);
+    NULL_CASE(tv_commit_log_compare, sink);
+    assert_int_equal(tv_commit_log_compare(machine, readers[0], readers[1], NULL, NULL, &counts), TV_OK);
+    assert_int_equal(counts.instructions, 1);
+    tv_commit_log_close(readers[0]);
+    tv_commit_log_close(readers[1]);
+    tv_machine_free(machine);
+}
+
 static void debuggers(void **state)
 {
     (void)state;
@@ -681,6 +717,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(traces_and_reports),
         cmocka_unit_test(memory_files),
         cmocka_unit_test(commit_logs),
+        cmocka_unit_test(scoreboards),
         cmocka_unit_test(debuggers),
         cmocka_unit_test(language_models),
         cmocka_unit_test(networks),

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The comparison of one instruction: word, fault, writes, inner values, cycles.
+ *
+ * The writes of the design are stored into copies of the ranges that the model writes. When all bytes of a range are
+ * written and equal, which is the usual case, that is all. Otherwise elements are compared under the rules, and bytes
+ * that are missing or extra are collected: the same bytes at another address are one misplaced write. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cosim/board.h"
+
+const char *tv_mismatch_kind_name(tv_mismatch_kind kind)
+{
+    static const char *const names[TV_MISMATCH_KINDS] = {
+        [TV_MISMATCH_WORD] = "wrong-word",
+        [TV_MISMATCH_DATA] = "wrong-data",
+        [TV_MISMATCH_MISSING] = "missing-write",
+        [TV_MISMATCH_EXTRA] = "extra-write",
+        [TV_MISMATCH_MISPLACED] = "misplaced-write",
+        [TV_MISMATCH_LATE] = "late-write",
+        [TV_MISMATCH_TRAP] = "wrong-trap",
+        [TV_MISMATCH_NO_TRAP] = "missing-trap",
+        [TV_MISMATCH_NEW_TRAP] = "extra-trap",
+        [TV_MISMATCH_CYCLE] = "wrong-cycle",
+        [TV_MISMATCH_VALUE] = "wrong-value",
+        [TV_MISMATCH_HANG] = "hang",
+        [TV_MISMATCH_ISSUE] = "no-issue",
+        [TV_MISMATCH_STATE] = "wrong-state",
+    };
+    return names[kind];
+}
+
+/* ---- Reports ---- */
+
+tv_mismatch board_mismatch(const board_entry *e, tv_mismatch_kind kind)
+{
+    return (tv_mismatch){.kind = kind,
+                         .tag = e->tag,
+                         .number = e->number,
+                         .word = e->word,
+                         .insn = e->insn[0] ? e->insn : NULL,
+                         .file = e->file,
+                         .line = e->line,
+                         .count = 1};
+}
+
+void board_report(tv_scoreboard *b, tv_mismatch *m)
+{
+    snprintf(m->name, sizeof m->name, "%s%s%s%s%s", tv_mismatch_kind_name(m->kind), m->insn ? "/" : "",
+             m->insn ? m->insn : "", m->space ? "/" : "", m->space ? m->space : "");
+    m->waived = rules_waive(b->options.rules, m->name);
+    if (m->waived) {
+        b->counts.waived++;
+    } else {
+        b->counts.mismatches++;
+        b->counts.by_kind[m->kind]++;
+    }
+    if (b->options.mismatch)
+        b->options.mismatch(b->options.user, m);
+}
+
+/* ---- Elements ---- */
+
+tv_dtype board_type(const tv_scoreboard *b, const char *insn, unsigned space, tolerance *out)
+{
+    *out = rules_find(b->options.rules, insn, b->spaces.data[space].name);
+    return out->has_type ? out->type : b->spaces.data[space].type;
+}
+
+/* Element `i` of `bytes` bytes; those of a range that ends within an element have fewer bits. */
+static uint64_t load_element(const uint8_t *data, uint64_t bytes, uint64_t i, unsigned bits)
+{
+    uint64_t value = 0, at = i * bits / 8;
+    if (bits < 8)
+        return data[at] >> i * bits % 8 & tv_mask(bits);
+    for (unsigned k = 0; k < bits / 8 && at + k < bytes; k++)
+        value |= (uint64_t)data[at + k] << 8 * k;
+    return value;
+}
+
+bool board_accepts(const board_bytes *r, uint64_t i, tv_dtype type, const tolerance *t)
+{
+    unsigned bits = tv_dtype_bits(type);
+    return tolerance_accepts(t, type, load_element(r->expected, r->bytes, i, bits),
+                             load_element(r->actual, r->bytes, i, bits));
+}
+
+/* "0x3f80 (1)"; the bits alone for hexadecimal types. */
+static void format_element(tv_dtype type, uint64_t bits, char text[80])
+{
+    char value[TV_DTYPE_TEXT];
+    uint8_t bytes[8];
+    tv_store_le(bytes, bits, 8);
+    tv_dtype_text(type, bytes, 0, value);
+    if (type >= TV_HEX8 && type <= TV_HEX64)
+        snprintf(text, 80, "%s", value);
+    else
+        snprintf(text, 80, "0x%0*" PRIx64 " (%s)", (int)(tv_dtype_bits(type) + 3) / 4, bits, value);
+}
+
+void board_describe(const tv_scoreboard *b, const board_bytes *r, uint64_t i, tv_dtype type, tv_mismatch *m)
+{
+    const board_space *space = &b->spaces.data[r->space];
+    char expected[80], actual[80];
+    unsigned bits = tv_dtype_bits(type);
+    uint64_t at = r->from + i * bits / 8;
+    m->space = space->name;
+    m->addr = at / space->unit_bytes;
+    m->byte = at % space->unit_bytes;
+    m->element = i;
+    m->lane = (unsigned)(m->byte * 8 / bits + (bits < 8 ? i % (8 / bits) : 0));
+    m->bits = bits;
+    m->expected = load_element(r->expected, r->bytes, i, bits);
+    m->actual = load_element(r->actual, r->bytes, i, bits);
+    format_element(type, m->expected, expected);
+    format_element(type, m->actual, actual);
+    int n = snprintf(m->message, sizeof m->message,
+                     "%s[0x%" PRIx64 "] lane %u (element %" PRIu64 ", %s) is %s in the "
+                     "design, %s in the model",
+                     m->space, m->addr, m->lane, i, tv_dtype_name(type), actual, expected);
+    if (m->count > 1 && n > 0 && (size_t)n < sizeof m->message)
+        snprintf(m->message + n, sizeof m->message - (size_t)n, "; %" PRIu64 " elements differ", m->count);
+}
+
+/* ---- Writes ---- */
+
+/* Bytes that only one side writes. */
+typedef struct lone_bytes {
+    unsigned space; /* of the first one */
+    uint64_t from;
+    tv_buf values;
+} lone_bytes;
+
+static void add_lone(lone_bytes *lone, unsigned space, uint64_t at, uint8_t value)
+{
+    if (lone->values.len == 0) {
+        lone->space = space;
+        lone->from = at;
+    }
+    tv_buf_append(&lone->values, &value, 1);
+}
+
+/* The range that contains byte `at` of `space`, or NULL. */
+static const board_range *find_range(const board_entry *e, unsigned space, uint64_t at)
+{
+    size_t low = 0, high = e->ranges.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const board_range *r = &e->ranges.data[middle];
+        if (r->space < space || (r->space == space && r->from + r->bytes <= at))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const board_range *r = low < e->ranges.count ? &e->ranges.data[low] : NULL;
+    return r && r->space == space && r->from <= at ? r : NULL;
+}
+
+static bool is_ignored(const tv_scoreboard *b, const board_entry *e, unsigned space)
+{
+    return b->options.rules && rules_find(b->options.rules, e->insn, b->spaces.data[space].name).ignore;
+}
+
+/* Stores the writes of the design; those outside of the ranges are extra. */
+static void store_writes(const tv_scoreboard *b, board_entry *e, lone_bytes *extra)
+{
+    for (size_t i = 0; i < e->writes.count; i++) {
+        const board_write *w = &e->writes.data[i];
+        const uint8_t *data = e->data.data + w->at, *enabled = e->enabled.data + w->at;
+        for (uint64_t k = 0; k < w->bytes;) {
+            const board_range *r = find_range(e, w->space, w->from + k);
+            uint64_t stop = r ? tv_min_u64(w->bytes, r->from + r->bytes - w->from) : k + 1;
+            for (; k < stop; k++) {
+                if (!enabled[k])
+                    continue;
+                if (!r) {
+                    if (!is_ignored(b, e, w->space))
+                        add_lone(extra, w->space, w->from + k, data[k]);
+                    continue;
+                }
+                size_t at = r->at + (size_t)(w->from + k - r->from);
+                e->actual.data[at] = data[k];
+                e->written.data[at] = 1;
+            }
+        }
+    }
+}
+
+static void report_lone(tv_scoreboard *b, const board_entry *e, const lone_bytes *lone, tv_mismatch_kind kind)
+{
+    const board_space *space = &b->spaces.data[lone->space];
+    tv_mismatch m = board_mismatch(e, kind);
+    m.space = space->name;
+    m.addr = lone->from / space->unit_bytes;
+    m.byte = lone->from % space->unit_bytes;
+    m.count = lone->values.len;
+    m.bits = 8;
+    *(kind == TV_MISMATCH_EXTRA ? &m.actual : &m.expected) = lone->values.data[0];
+    snprintf(m.message, sizeof m.message,
+             kind == TV_MISMATCH_EXTRA ? "the design wrote byte %" PRIu64 " of %s[0x%" PRIx64
+                                         "], the model did not; %zu bytes"
+                                       : "the design did not write byte %" PRIu64 " of %s[0x%" PRIx64 "]; %zu bytes",
+             m.byte, m.space, m.addr, lone->values.len);
+    board_report(b, &m);
+}
+
+static void report_misplaced(tv_scoreboard *b, const board_entry *e, const lone_bytes *missing, const lone_bytes *extra)
+{
+    const board_space *from = &b->spaces.data[missing->space], *to = &b->spaces.data[extra->space];
+    tv_mismatch m = board_mismatch(e, TV_MISMATCH_MISPLACED);
+    m.space = from->name;
+    m.addr = missing->from / from->unit_bytes;
+    m.byte = missing->from % from->unit_bytes;
+    m.count = missing->values.len;
+    m.bits = 8;
+    m.expected = m.actual = missing->values.data[0];
+    snprintf(m.message, sizeof m.message,
+             "the design wrote the %zu bytes of %s[0x%" PRIx64 "] byte %" PRIu64 " to %s[0x%" PRIx64 "] byte %" PRIu64,
+             missing->values.len, m.space, m.addr, m.byte, to->name, extra->from / to->unit_bytes,
+             extra->from % to->unit_bytes);
+    board_report(b, &m);
+}
+
+/* Compares a range of which a byte differs or is missing. */
+static void compare_elements(tv_scoreboard *b, const board_entry *e, const board_range *r, lone_bytes *missing)
+{
+    tolerance t;
+    tv_dtype type = board_type(b, e->insn, r->space, &t);
+    unsigned bits = tv_dtype_bits(type);
+    board_bytes bytes = {r->space, r->from, r->bytes, e->expected.data + r->at, e->actual.data + r->at};
+    const uint8_t *written = e->written.data + r->at;
+    uint64_t first = 0;
+    tv_mismatch m = board_mismatch(e, TV_MISMATCH_DATA);
+    m.count = 0;
+    if (t.ignore)
+        return;
+    for (uint64_t i = 0; i < r->bytes; i++)
+        if (!written[i])
+            add_lone(missing, r->space, r->from + i, bytes.expected[i]);
+    for (uint64_t i = 0; i * bits < r->bytes * 8; i++) {
+        uint64_t at = i * bits / 8, last = tv_min_u64(at + (bits < 8 ? 1 : bits / 8), r->bytes) - 1;
+        if (!written[at] || !written[last] || board_accepts(&bytes, i, type, &t))
+            continue;
+        if (m.count++ == 0)
+            first = i;
+    }
+    if (m.count) {
+        board_describe(b, &bytes, first, type, &m);
+        board_report(b, &m);
+    }
+}
+
+/* Inverts the highest byte of an element for the self-test. */
+static void plant_bug(tv_scoreboard *b, board_entry *e)
+{
+    if (!b->options.plant || b->counts.planted || e->number + 1 < b->options.plant || e->ranges.count == 0)
+        return;
+    const board_range *r = &e->ranges.data[0];
+    tolerance t;
+    unsigned bits = tv_dtype_bits(board_type(b, e->insn, r->space, &t));
+    size_t at = r->at + (size_t)tv_min_u64(bits < 8 ? 0 : bits / 8 - 1, r->bytes - 1);
+    e->actual.data[at] ^= 0xFF;
+    b->counts.planted = 1;
+}
+
+static void compare_writes(tv_scoreboard *b, board_entry *e)
+{
+    lone_bytes missing = {.space = 0}, extra = {.space = 0};
+    e->actual.len = e->written.len = 0;
+    tv_buf_fill(&e->actual, 0, e->expected.len);
+    tv_buf_fill(&e->written, 0, e->expected.len);
+    if (e->actual.failed || e->written.failed) {
+        b->failed = true;
+        return;
+    }
+    store_writes(b, e, &extra);
+    int planted_before = b->counts.planted;
+    uint64_t found_before = b->counts.by_kind[TV_MISMATCH_DATA];
+    plant_bug(b, e);
+    bool is_whole = e->expected.len == 0 || !memchr(e->written.data, 0, e->expected.len);
+    if (!is_whole || (e->expected.len && memcmp(e->actual.data, e->expected.data, e->expected.len) != 0))
+        for (size_t i = 0; i < e->ranges.count; i++)
+            compare_elements(b, e, &e->ranges.data[i], &missing);
+    if (missing.values.len && missing.values.len == extra.values.len &&
+        memcmp(missing.values.data, extra.values.data, extra.values.len) == 0) {
+        report_misplaced(b, e, &missing, &extra);
+    } else {
+        if (missing.values.len)
+            report_lone(b, e, &missing, TV_MISMATCH_MISSING);
+        if (extra.values.len)
+            report_lone(b, e, &extra, TV_MISMATCH_EXTRA);
+    }
+    if (b->counts.planted && !planted_before)
+        b->counts.planted_found = b->counts.by_kind[TV_MISMATCH_DATA] > found_before;
+    b->failed |= missing.values.failed || extra.values.failed;
+    b->counts.bytes += e->expected.len;
+    tv_buf_fini(&missing.values);
+    tv_buf_fini(&extra.values);
+}
+
+/* ---- The rest ---- */
+
+static bool compare_word(tv_scoreboard *b, const board_entry *e)
+{
+    if (!e->has_design_word || e->design_word == e->word)
+        return true;
+    tv_mismatch m = board_mismatch(e, TV_MISMATCH_WORD);
+    m.expected = e->word;
+    m.actual = e->design_word;
+    m.bits = 64;
+    snprintf(m.message, sizeof m.message, "the word is 0x%" PRIx64 " in the design, 0x%" PRIx64 " in the model",
+             m.actual, m.expected);
+    board_report(b, &m);
+    return false;
+}
+
+static bool compare_faults(tv_scoreboard *b, const board_entry *e)
+{
+    if (strcmp(e->fault, e->trap) == 0)
+        return true;
+    tv_mismatch m = board_mismatch(e, e->fault[0] == '\0'  ? TV_MISMATCH_NEW_TRAP
+                                      : e->trap[0] == '\0' ? TV_MISMATCH_NO_TRAP
+                                                           : TV_MISMATCH_TRAP);
+    snprintf(m.message, sizeof m.message, "%s%s in the design, %s%s in the model", e->trap[0] ? "fault " : "no fault",
+             e->trap, e->fault[0] ? "fault " : "no fault", e->fault);
+    board_report(b, &m);
+    return false;
+}
+
+static int order_values(const void *a, const void *b)
+{
+    const board_value *x = a, *y = b;
+    if (x->value.element != y->value.element)
+        return x->value.element < y->value.element ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/* The model's value for report `i`; both are mostly in the same order. */
+static const tv_inner_value *find_value(board_entry *e, size_t i)
+{
+    const board_value *report = &e->reports.data[i], *found;
+    if (i < e->values.count && order_values(report, &e->values.data[i]) == 0)
+        return &e->values.data[i].value;
+    if (e->values.count == 0)
+        return NULL;
+    if (!e->is_sorted)
+        qsort(e->values.data, e->values.count, sizeof *e->values.data, order_values);
+    e->is_sorted = true;
+    found = bsearch(report, e->values.data, e->values.count, sizeof *e->values.data, order_values);
+    return found ? &found->value : NULL;
+}
+
+static void compare_values(tv_scoreboard *b, board_entry *e)
+{
+    for (size_t i = 0; i < e->reports.count; i++) {
+        const board_value *report = &e->reports.data[i];
+        const tv_inner_value *v = find_value(e, i);
+        if (!v)
+            continue;
+        tolerance t = rules_find(b->options.rules, e->insn, report->name);
+        double expected = v->is_integer ? (double)v->integer : v->real,
+               actual = report->value.is_integer ? (double)report->value.integer : report->value.real;
+        bool equal = v->is_integer && report->value.is_integer && v->integer == report->value.integer;
+        if (t.ignore || equal || (!(v->is_integer && report->value.is_integer) && isnan(expected) && isnan(actual)) ||
+            ((!v->is_integer || t.absolute > 0 || t.relative > 0) && tolerance_accepts_real(&t, expected, actual)))
+            continue;
+        tv_mismatch m = board_mismatch(e, TV_MISMATCH_VALUE);
+        m.space = report->name;
+        m.element = v->element;
+        snprintf(m.message, sizeof m.message, "%s of element %" PRIu64 " is %.17g in the design, %.17g in the model",
+                 report->name, v->element, actual, expected);
+        board_report(b, &m);
+        return; /* the first one */
+    }
+}
+
+void board_compare_cycles(tv_scoreboard *b, tv_mismatch *m, uint64_t expected, uint64_t actual)
+{
+    uint64_t distance = expected > actual ? expected - actual : actual - expected;
+    if (expected == TV_CYCLE_UNKNOWN || actual == TV_CYCLE_UNKNOWN || b->options.cycle_slack == TV_CYCLE_UNKNOWN ||
+        distance <= b->options.cycle_slack)
+        return;
+    m->expected = expected;
+    m->actual = actual;
+    m->count = distance;
+    snprintf(m->message, sizeof m->message, "it ends in cycle %" PRIu64 " in the design, %" PRIu64 " in the model",
+             actual, expected);
+    board_report(b, m);
+}
+
+void board_compare(tv_scoreboard *b, board_entry *e)
+{
+    if (!compare_word(b, e) || !compare_faults(b, e))
+        return;
+    compare_writes(b, e);
+    compare_values(b, e);
+    tv_mismatch m = board_mismatch(e, TV_MISMATCH_CYCLE);
+    board_compare_cycles(b, &m, e->end, e->cycle);
+}

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The scoreboard with a pccx machine and a design that this file plays. Two instructions, worked by hand: CVO_EXP of
+ * eight zeros writes eight ones in BF16 (0x3F80) to one L2 word; a MEMSET writes an entry of three 16-bit numbers. */
+#include "unit.h"
+
+#include <unistd.h>
+
+#include "trivet/trivet.h"
+
+#define EXP UINT64_C(0x4000000004000200)    /* cvo.exp l2[0x10], l2[0], len=8 */
+#define MEMSET UINT64_C(0x3000008000100010) /* memset fmap_shape[0], 8, 1, 1 */
+#define ILLEGAL UINT64_C(0xF000000000000000)
+
+static tv_machine *machine;
+static tv_scoreboard *board;
+static tv_mismatch found[16];
+static unsigned found_count;
+static uint8_t ones[16];
+static const uint8_t entry[6] = {8, 0, 1, 0, 1, 0};
+
+static void keep_mismatch(void *user, const tv_mismatch *m)
+{
+    (void)user;
+    if (found_count < 16)
+        found[found_count] = *m;
+    found_count++;
+}
+
+static void open_board(const char *rules_text, uint64_t slack, uint64_t plant)
+{
+    static tv_rules *rules;
+    tv_config *config;
+    tv_rules_free(rules);
+    rules = NULL;
+    tv_scoreboard_free(board);
+    tv_machine_free(machine);
+    if (rules_text)
+        assert_int_equal(tv_rules_parse("rules", rules_text, strlen(rules_text), NULL, &rules), TV_OK);
+    assert_int_equal(tv_config_new("pccx", NULL, &config), TV_OK);
+    assert_int_equal(tv_config_set(config, "l2.words", "1024", NULL), TV_OK);
+    assert_int_equal(tv_config_set(config, "host.bytes", "65536", NULL), TV_OK);
+    assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
+    tv_config_free(config);
+    tv_scoreboard_options options = {
+        .size = sizeof options, .rules = rules, .mismatch = keep_mismatch, .cycle_slack = slack, .plant = plant};
+    assert_int_equal(tv_scoreboard_new(machine, &options, &board), TV_OK);
+    found_count = 0;
+    for (unsigned i = 0; i < 16; i++)
+        ones[i] = i % 2 ? 0x3F : 0x80;
+}
+
+static int close_boards(void **state)
+{
+    (void)state;
+    tv_scoreboard_free(board);
+    tv_machine_free(machine);
+    return 0;
+}
+
+#define OK(call) assert_int_equal(call, TV_OK)
+
+static void write_ones(uint64_t tag) { OK(tv_scoreboard_write(board, tag, "l2", 0x10, ones, 16, NULL)); }
+
+static void expect_one(const char *name)
+{
+    tv_scoreboard_counts counts;
+    OK(tv_scoreboard_finish(board, &counts));
+    if (found_count != 1 || strcmp(found[0].name, name) != 0)
+        fail_msg("%u mismatches, the first %s (%s), expected %s", found_count, found[0].name, found[0].message, name);
+}
+
+static void expect_none(void)
+{
+    tv_scoreboard_counts counts;
+    OK(tv_scoreboard_finish(board, &counts));
+    if (found_count)
+        fail_msg("%s: %s", found[0].name, found[0].message);
+}
+
+static void a_design_that_does_the_same_has_no_mismatch(void **state)
+{
+    (void)state;
+    tv_scoreboard_counts counts;
+    open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+    OK(tv_scoreboard_issue(board, 7, MEMSET));
+    OK(tv_scoreboard_issue(board, 8, EXP));
+    OK(tv_scoreboard_issue(board, 9, ILLEGAL));
+    write_ones(8);
+    OK(tv_scoreboard_trap(board, 9, "TV-P001"));
+    OK(tv_scoreboard_retire(board, 9, TV_CYCLE_UNKNOWN));
+    OK(tv_scoreboard_retire(board, 8, TV_CYCLE_UNKNOWN));
+    OK(tv_scoreboard_write(board, 7, "const", 0, entry, 6, NULL));
+    OK(tv_scoreboard_retire(board, 7, TV_CYCLE_UNKNOWN));
+    OK(tv_scoreboard_issue(board, 8, EXP)); /* the tag is free again */
+    write_ones(8);
+    OK(tv_scoreboard_retire(board, 8, TV_CYCLE_UNKNOWN));
+    OK(tv_scoreboard_finish(board, &counts));
+    assert_int_equal(found_count, 0);
+    assert_int_equal(counts.instructions, 4);
+    assert_int_equal(counts.faults, 1);
+    assert_int_equal(counts.bytes, 16 + 6 + 16);
+    assert_int_equal(counts.mismatches, 0);
+}
+
+static void events_may_come_before_the_issue(void **state)
+{
+    (void)state;
+    open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+    write_ones(1);
+    OK(tv_scoreboard_retire(board, 1, TV_CYCLE_UNKNOWN));
+    OK(tv_scoreboard_issue(board, 1, EXP));
+    expect_none();
+    open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+    write_ones(1);
+    OK(tv_scoreboard_retire(board, 1, TV_CYCLE_UNKNOWN));
+    expect_one("no-issue");
+}
+
+static void writes_may_be_split_and_repeated(void **state)
+{
+    (void)state;
+    static const uint8_t low = 0x0F;
+    uint8_t garbage[16] = {0};
+    open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+    OK(tv_scoreboard_issue(board, 1, EXP));
+    OK(tv_scoreboard_write(board, 1, "l2", 0x10, garbage, 16, NULL));
+    OK(tv_scoreboard_write(board, 1, "l2", 0x10, ones, 4, &low));
+    OK(tv_scoreboard_write(board, 1, "l2", 0x10, ones, 16, (const uint8_t[]){0xF0, 0xFF}));
+    OK(tv_scoreboard_retire(board, 1, TV_CYCLE_UNKNOWN));
+    expect_none();
+}
+
+static void a_data_mismatch_names_element_and_lane(void **state)
+{
+    (void)state;
+    open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+    OK(tv_scoreboard_issue(board, 5, EXP));
+    ones[6] = 0x81;
+    ones[9] = 0xBF;
+    write_ones(5);
+    OK(tv_scoreboard_retire(board, 5, TV_CYCLE_UNKNOWN));
+    expect_one("wrong-data/CVO_EXP/l2");
+    const tv_mismatch *m = &found[0];
+    assert_int_equal(m->kind, TV_MISMATCH_DATA);
+    assert_int_equal(m->tag, 5);
+    assert_int_equal(m->number, 0);
+    assert_true(m->word == EXP);
+    assert_string_equal(m->space, "l2");
+    assert_int_equal(m->addr, 0x10);
+    assert_int_equal(m->byte, 6);
+    assert_int_equal(m->element, 3);
+    assert_int_equal(m->lane, 3);
+    assert_int_equal(m->bits, 16);
+    assert_int_equal(m->expected, 0x3F80);
+    assert_int_equal(m->actual, 0x3F81);
+    assert_int_equal(m->count, 2);
+    assert_null(m->waived);
+}
+
+/* Plays EXP with one deviation. */
+static void play(uint64_t addr, size_t bytes, const char *trap)
+{
+    OK(tv_scoreboard_issue(board, 1, EXP));
+    if (bytes)
+        OK(tv_scoreboard_write(board, 1, "l2", addr, ones, bytes, NULL));
+    if (trap)
+        OK(tv_scoreboard_trap(board, 1, trap));
+    OK(tv_scoreboard_retire(board, 1, TV_CYCLE_UNKNOWN));
+}
+
+static void each_kind_of_mismatch_has_its_class(void **state)
+{
+    (void)state;
+    static const uint8_t other[2] = {1, 2};
+    open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+    play(0x10, 14, NULL);
+    expect_one("missing-write/CVO_EXP/l2");
+    assert_int_equal(found[0].byte, 14);
+    assert_int_equal(found[0].count, 2);
+    open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+    play(0x11, 16, NULL);
+    expect_one("misplaced-write/CVO_EXP/l2");
+    open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+    OK(tv_scoreboard_write(board, 1, "host", 3, other, 2, NULL));
+    play(0x10, 16, NULL);
+    expect_one("extra-write/CVO_EXP/host");
+    assert_int_equal(found[0].addr, 3);
+    open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+    play(0x10, 16, "TV-P010");
+    expect_one("extra-trap/CVO_EXP");
+    open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+    OK(tv_scoreboard_issue(board, 1, ILLEGAL));
+    OK(tv_scoreboard_retire(board, 1, TV_CYCLE_UNKNOWN));
+    expect_one("missing-trap");
+    open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+    OK(tv_scoreboard_issue(board, 1, ILLEGAL));
+    OK(tv_scoreboard_trap(board, 1, "TV-P002"));
+    OK(tv_scoreboard_retire(board, 1, TV_CYCLE_UNKNOWN));
+    expect_one("wrong-trap");
+    open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+    play(0x10, 16, NULL);
+    OK(tv_scoreboard_write(board, 1, "l2", 0x10, ones, 16, NULL));
+    expect_one("late-write/CVO_EXP/l2");
+    open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+    OK(tv_scoreboard_issue(board, 1, EXP));
+    OK(tv_scoreboard_hang(board, 1, 100));
+    expect_one("hang/CVO_EXP");
+    open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+    OK(tv_scoreboard_issue(board, 1, EXP));
+    expect_one("hang/CVO_EXP");
+}
+
+static void cycles_are_compared_within_a_slack(void **state)
+{
+    (void)state;
+    tv_commit commit;
+    open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+    OK(tv_machine_execute(machine, EXP, TV_COMMIT_CYCLES, &commit));
+    uint64_t end = commit.end;
+    for (uint64_t slack = 0; slack < 3; slack++)
+        for (uint64_t cycle = end - 4; cycle <= end + 4; cycle++) {
+            open_board(NULL, slack, 0);
+            OK(tv_scoreboard_issue(board, 1, EXP));
+            write_ones(1);
+            OK(tv_scoreboard_retire(board, 1, cycle));
+            if (cycle + slack >= end && cycle <= end + slack)
+                expect_none();
+            else
+                expect_one("wrong-cycle/CVO_EXP");
+        }
+}
+
+/* Whether the rules accept `bits` in place of 1.0 in element 0. */
+static bool accepts(const char *rules, unsigned bits)
+{
+    tv_scoreboard_counts counts;
+    open_board(rules, TV_CYCLE_UNKNOWN, 0);
+    ones[0] = (uint8_t)bits;
+    ones[1] = (uint8_t)(bits >> 8);
+    play(0x10, 16, NULL);
+    OK(tv_scoreboard_finish(board, &counts));
+    assert_int_equal(counts.mismatches, found_count);
+    return found_count == 0;
+}
+
+static void rules_accept_differences(void **state)
+{
+    (void)state;
+    assert_false(accepts("[rule CVO_SIN l2]\nsteps = 1\n", 0x3F81));
+    assert_false(accepts("[rule CVO_* host]\nsteps = 1\n", 0x3F81));
+    assert_true(accepts("; comment\n[rule CVO_* l?]\n steps = 1\n", 0x3F81));
+    assert_true(accepts("[rule * *]\nsteps = 1\n", 0x3F7F));
+    assert_false(accepts("[rule * *]\nsteps = 1\n", 0x3F82));
+    assert_false(accepts("[rule * *]\nsteps = 100\n[rule CVO_EXP l2]\nsteps=0\n", 0x3F81)); /* the later one */
+    assert_true(accepts("[rule * *]\nrelative = 0.01\n", 0x3F81));                          /* 1.0078125 */
+    assert_false(accepts("[rule * *]\nrelative = 0.007\n", 0x3F81));
+    assert_true(accepts("[rule * *]\nabsolute = 0.0078125\n", 0x3F81));
+    assert_false(accepts("[rule * *]\nabsolute = 0.0078124\n", 0x3F81));
+    assert_true(accepts("[rule * *]\nmask = 0xFFFE\n", 0x3F81));
+    assert_false(accepts("[rule * *]\nmask = 0xFFFE\n", 0x3F82));
+    assert_true(accepts("[rule * *]\nignore = yes\n", 0x1234));
+    assert_true(accepts("[rule * l2]\ntype = u8\nsteps = 1\n", 0x3F81)); /* bytes */
+    assert_false(accepts("[rule * l2]\nnan = equal\nsteps = 65535\n", 0x7FC0));
+}
+
+static void zeros_and_nans_have_rules(void **state)
+{
+    (void)state;
+    /* cvo.reduce_sum of nothing but zeros gives +0 */
+    static const struct {
+        const char *rules;
+        unsigned expected, actual;
+        bool accepted;
+    } cases[] = {
+        {"[rule * *]\nzero = exact\n", 0x0000, 0x8000, false},
+        {"[rule * *]\nzero = equal\n", 0x0000, 0x8000, true},
+        {"[rule * *]\nflush = yes\n", 0x0000, 0x0001, true},
+        {"[rule * *]\nflush = yes\n", 0x0000, 0x8001, false},
+        {"[rule * *]\nflush = yes\nzero = equal\n", 0x0000, 0x8001, true},
+        {"[rule * *]\nflush = yes\n", 0x0000, 0x0080, false},
+        {"[rule * *]\nnan = equal\n", 0x7FC0, 0xFFFF, true},
+        {"[rule * *]\nnan = equal\n", 0x7FC0, 0x7F80, false},
+        {"[rule * *]\nnan = exact\n", 0x7FC0, 0x7FC1, false},
+        {"[rule * *]\nsteps = 1\n", 0x0001, 0x8000, true}, /* both zeros are one step from the smallest number */
+    };
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t expected[2] = {(uint8_t)cases[i].expected, (uint8_t)(cases[i].expected >> 8)};
+        uint8_t actual[2] = {(uint8_t)cases[i].actual, (uint8_t)(cases[i].actual >> 8)};
+        open_board(cases[i].rules, TV_CYCLE_UNKNOWN, 0);
+        OK(tv_machine_write(machine, "l2", 5, expected, 2, NULL));
+        OK(tv_scoreboard_state(board, "l2", 5, actual, 2));
+        if ((found_count == 0) != cases[i].accepted)
+            fail_msg("case %u: %u mismatches", i, found_count);
+    }
+}
+
+static void known_mismatches_are_waived_with_a_reason(void **state)
+{
+    (void)state;
+    tv_scoreboard_counts counts;
+    open_board("[waive wrong-data/CVO_*/l2]\nreason = the table is coarse\n", TV_CYCLE_UNKNOWN, 0);
+    ones[0] = 0x81;
+    play(0x10, 16, NULL);
+    OK(tv_scoreboard_finish(board, &counts));
+    assert_int_equal(counts.mismatches, 0);
+    assert_int_equal(counts.waived, 1);
+    assert_int_equal(found_count, 1);
+    assert_string_equal(found[0].waived, "the table is coarse");
+}
+
+static void rules_with_errors_are_rejected(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {
+        "[rule *]\nsteps = 1\n",
+        "[rule * * *]\nsteps = 1\n",
+        "[rule * *]\nstep = 1\n",
+        "[rule * *]\nsteps = -1\n",
+        "[rule * *]\nsteps = x\n",
+        "[rule * *]\ntype = bf17\n",
+        "[rule * *]\nrelative = a\n",
+        "[rule * *]\nnan = same\n",
+        "[rule * *]\nignore = maybe\n",
+        "[waive]\nreason = x\n",
+        "[waive a]\nreason =\n",
+        "[waive a]\nwhy = x\n",
+        "[other]\nx = 1\n",
+        "steps = 1\n",
+        "[rule * *]\nsteps\n",
+    };
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tv_rules *rules = NULL;
+        if (tv_rules_parse("rules", cases[i], strlen(cases[i]), NULL, &rules) != TV_ERR_INPUT)
+            fail_msg("case %u is accepted", i);
+    }
+}
+
+static void the_planted_bug_is_reported(void **state)
+{
+    (void)state;
+    open_board(NULL, TV_CYCLE_UNKNOWN, 2);
+    for (uint64_t i = 0; i < 5; i++) {
+        OK(tv_scoreboard_issue(board, i, i == 1 ? ILLEGAL : EXP));
+        if (i == 1)
+            OK(tv_scoreboard_trap(board, i, "TV-P001"));
+        else
+            write_ones(i);
+        OK(tv_scoreboard_retire(board, i, TV_CYCLE_UNKNOWN));
+    }
+    tv_scoreboard_counts counts;
+    tv_scoreboard_count(board, &counts);
+    assert_true(counts.planted && counts.planted_found);
+    expect_one("wrong-data/CVO_EXP/l2");
+    assert_int_equal(found[0].number, 2);
+    open_board("[rule * *]\nignore = yes\n", TV_CYCLE_UNKNOWN, 1);
+    play(0x10, 16, NULL);
+    tv_scoreboard_count(board, &counts);
+    assert_true(counts.planted && !counts.planted_found);
+}
+
+typedef struct seeds {
+    unsigned count;
+    char space[16];
+    uint64_t addr;
+    uint8_t first[6];
+} seeds;
+
+static void keep_seed(void *user, const char *space, uint64_t addr, const void *data, size_t bytes)
+{
+    seeds *s = user;
+    s->count++;
+    snprintf(s->space, sizeof s->space, "%s", space);
+    s->addr = addr;
+    memcpy(s->first, data, bytes < 6 ? bytes : 6);
+}
+
+static void the_state_is_compared_and_seeds_a_design(void **state)
+{
+    (void)state;
+    uint8_t shape[12] = {8, 0, 1, 0, 1, 0};
+    seeds s = {0};
+    open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+    OK(tv_machine_execute(machine, MEMSET, 0, NULL));
+    OK(tv_scoreboard_seed(board, &(tv_seed_sink){keep_seed, &s}));
+    assert_int_equal(s.count, 1);
+    assert_string_equal(s.space, "const");
+    assert_int_equal(s.addr, 0);
+    assert_memory_equal(s.first, entry, 6);
+    OK(tv_scoreboard_state(board, "const", 0, shape, 12));
+    assert_int_equal(found_count, 0);
+    shape[11] = 1;
+    OK(tv_scoreboard_state(board, "const", 0, shape, 12));
+    assert_int_equal(found_count, 1);
+    assert_string_equal(found[0].name, "wrong-state/const");
+    assert_int_equal(found[0].addr, 1);
+    assert_int_equal(tv_scoreboard_state(board, "const", 0, shape, 1 << 20), TV_ERR_INPUT);
+    assert_int_equal(tv_scoreboard_state(board, "l9", 0, shape, 1), TV_ERR_INPUT);
+}
+
+#define HEAD "{\"commit_log\":1,\"target\":\"pccx\"}\n"
+#define MODEL                                                                                                          \
+    HEAD "{\"kind\":\"load\",\"order\":0}\n"                                                                           \
+         "{\"order\":1,\"word\":\"0x5\",\"insn\":\"A\",\"file\":\"a.s\",\"line\":3,\"end\":10,"                        \
+         "\"effects\":[{\"space\":\"l2\",\"addr\":1,\"after\":\"0102\"}]}\n"                                           \
+         "{\"order\":2,\"insn\":\"B\",\"fault\":\"TV-P010\"}\n"                                                        \
+         "{\"order\":3,\"insn\":\"C\",\"effects\":[{\"space\":\"l2\",\"addr\":2,\"after\":\"03\"}]}\n"                 \
+         "{\"kind\":\"completion\",\"order\":3,\"end\":50}\n"
+
+static tv_scoreboard_counts compare_logs(const char *design)
+{
+    tv_commit_log_reader *model, *reader;
+    tv_scoreboard_counts counts;
+    open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+    tv_scoreboard_options options = {.size = sizeof options, .mismatch = keep_mismatch, .cycle_slack = 5};
+    OK(tv_commit_log_read_bytes("model", MODEL, strlen(MODEL), NULL, &model));
+    OK(tv_commit_log_read_bytes("design", design, strlen(design), NULL, &reader));
+    OK(tv_commit_log_compare(machine, model, reader, &options, NULL, &counts));
+    tv_commit_log_close(model);
+    tv_commit_log_close(reader);
+    return counts;
+}
+
+static void logs_are_compared(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *design, *name;
+    } cases[] = {
+        {MODEL, NULL},
+        /* by sequence, words and cycles left out, a write in two parts */
+        {HEAD "{\"effects\":[{\"space\":\"l2\",\"addr\":1,\"after\":\"0100\"},{\"space\":\"l2\",\"addr\":1,\"after\":"
+              "\"0102\"}]}\n{\"fault\":\"TV-P010\"}\n{\"effects\":[{\"space\":\"l2\",\"addr\":2,\"after\":\"03\"}]}\n",
+         NULL},
+        /* by order, another sequence */
+        {HEAD "{\"order\":3,\"end\":52,\"effects\":[{\"space\":\"l2\",\"addr\":2,\"after\":\"03\"}]}\n"
+              "{\"order\":1,\"end\":15,\"effects\":[{\"space\":\"l2\",\"addr\":1,\"after\":\"0102\"}]}\n"
+              "{\"order\":2,\"fault\":\"TV-P010\"}\n",
+         NULL},
+        {HEAD "{\"effects\":[{\"space\":\"l2\",\"addr\":1,\"after\":\"0103\"}]}\n{\"fault\":\"TV-P010\"}\n"
+              "{\"effects\":[{\"space\":\"l2\",\"addr\":2,\"after\":\"03\"}]}\n",
+         "wrong-data/A/l2"},
+        {HEAD "{\"word\":\"0x4\",\"effects\":[{\"space\":\"l2\",\"addr\":1,\"after\":\"0102\"}]}\n"
+              "{\"fault\":\"TV-P010\"}\n{\"effects\":[{\"space\":\"l2\",\"addr\":2,\"after\":\"03\"}]}\n",
+         "wrong-word/A"},
+        {HEAD "{\"effects\":[{\"space\":\"l2\",\"addr\":1,\"after\":\"0102\"}]}\n{\"fault\":\"TV-P010\"}\n", "hang/C"},
+        {HEAD "{\"effects\":[{\"space\":\"l2\",\"addr\":1,\"after\":\"0102\"}]}\n{\"fault\":\"TV-P010\"}\n"
+              "{\"end\":44,\"effects\":[{\"space\":\"l2\",\"addr\":2,\"after\":\"03\"}]}\n",
+         "wrong-cycle/C"},
+        {HEAD "{\"effects\":[{\"space\":\"l2\",\"addr\":1,\"after\":\"0102\"}]}\n{\"fault\":\"TV-P010\"}\n"
+              "{\"effects\":[{\"space\":\"l2\",\"addr\":2,\"after\":\"03\"}]}\n{\"fault\":\"TV-P010\"}\n",
+         "no-issue"},
+    };
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tv_scoreboard_counts counts = compare_logs(cases[i].design);
+        if (counts.mismatches != (cases[i].name != NULL) ||
+            (cases[i].name && strcmp(found[0].name, cases[i].name) != 0))
+            fail_msg("case %u: %u mismatches, the first %s: %s", i, (unsigned)counts.mismatches, found[0].name,
+                     found[0].message);
+        if (i == 3) {
+            assert_int_equal(found[0].line, 3);
+            assert_int_equal(found[0].byte, 0);
+            assert_int_equal(found[0].actual, 0x0301);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_design_that_does_the_same_has_no_mismatch),
+        cmocka_unit_test(events_may_come_before_the_issue),
+        cmocka_unit_test(writes_may_be_split_and_repeated),
+        cmocka_unit_test(a_data_mismatch_names_element_and_lane),
+        cmocka_unit_test(each_kind_of_mismatch_has_its_class),
+        cmocka_unit_test(cycles_are_compared_within_a_slack),
+        cmocka_unit_test(rules_accept_differences),
+        cmocka_unit_test(zeros_and_nans_have_rules),
+        cmocka_unit_test(known_mismatches_are_waived_with_a_reason),
+        cmocka_unit_test(rules_with_errors_are_rejected),
+        cmocka_unit_test(the_planted_bug_is_reported),
+        cmocka_unit_test(the_state_is_compared_and_seeds_a_design),
+        cmocka_unit_test(logs_are_compared),
+    };
+    return cmocka_run_group_tests(tests, NULL, close_boards);
+}
