@@ -136,9 +136,9 @@ TV_API tv_status tv_trace_compare(const tv_trace_summary *before, const tv_trace
 TV_API void tv_trace_diff_free(tv_trace_diff *diff);
 
 /* Converts the trace at `in` to a file `out` of `format` ("-": standard output; a name ending in ".zst" is compressed).
- * JSON to JSON keeps everything; Chrome trace events lack CMD_EVENT; CSV has the events alone and cannot be read back.
- * `progress` may be NULL. TV_ERR_INPUT: not a readable trace; TV_ERR_IO: `out` could not be written and does not
- * appear; TV_ERR_MEMORY. */
+ * JSON to JSON keeps everything; Chrome trace events lack CMD_EVENT; CSV has the events alone, VCD what each engine
+ * does in each cycle; neither can be read back. `progress` may be NULL. TV_ERR_INPUT: not a readable trace; TV_ERR_IO:
+ * `out` could not be written and does not appear; TV_ERR_MEMORY. */
 TV_API tv_status tv_trace_convert(const char *in, const char *out, tv_trace_format format,
                                   const tv_trace_progress *progress, const tv_diag_sink *sink);
 

@@ -10,7 +10,7 @@ static const cli_option options[] = {
      "FILE"},
     {"output", 'o', "OUT", "convert: the file to write, - for standard output; a name ending in .zst is compressed",
      "FILE"},
-    {"to", 0, "FORMAT", "convert: json, perfetto or csv (default: the extension of OUT)", "json perfetto csv"},
+    {"to", 0, "FORMAT", "convert: json, perfetto, csv or vcd (default: the extension of OUT)", "json perfetto csv vcd"},
 };
 
 static void show_progress(void *user, uint64_t done, uint64_t total)
@@ -174,6 +174,7 @@ static bool choose_format(const char *to, const char *out, tv_trace_format *form
         tv_trace_format format;
     } formats[] = {{"perfetto", ".perfetto.json", TV_TRACE_PERFETTO},
                    {"csv", ".csv", TV_TRACE_CSV},
+                   {"vcd", ".vcd", TV_TRACE_VCD},
                    {"json", ".json", TV_TRACE_JSON}};
     char name[4096];
     snprintf(name, sizeof name, "%s", out);
@@ -195,9 +196,9 @@ static int run_convert(cli *c)
         return cli_error(c, CLI_E_COUNT, "usage: trivet trace convert IN -o OUT",
                          c->file_count != 2 ? "convert takes one trace" : "convert needs -o OUT");
     if (!choose_format(to, out, &format))
-        return to ? cli_error(c, CLI_E_VALUE, "json, perfetto or csv", "--to cannot be '%s'", to)
-                  : cli_error(c, CLI_E_VALUE, "give --to json, perfetto or csv",
-                              "the name '%s' does not end in .json, .perfetto.json or .csv", out);
+        return to ? cli_error(c, CLI_E_VALUE, "json, perfetto, csv or vcd", "--to cannot be '%s'", to)
+                  : cli_error(c, CLI_E_VALUE, "give --to json, perfetto, csv or vcd",
+                              "the name '%s' does not end in .json, .perfetto.json, .csv or .vcd", out);
     if (cli_overwrites_input(c, "converted trace", out))
         return CLI_INVALID;
     if (c->json)
@@ -244,6 +245,7 @@ const cli_command cli_trace = {
                "  trivet trace diff before.json after.json --fail-above 2%  # exit status 1 if slower\n"
                "  trivet trace diff before.json after.json --report diff.html  # the two runs side by side\n"
                "  trivet trace convert run.json.zst -o run.perfetto.json\n"
+               "  trivet trace convert run.json -o run.vcd                # a waveform for GTKWave\n"
                "  trivet run ffn.json --trace - | trivet trace -",
     .options = options,
     .option_count = CLI_COUNTOF(options),

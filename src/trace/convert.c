@@ -6,6 +6,7 @@
 #include "base/diag.h"
 #include "base/text.h"
 #include "trace/reader.h"
+#include "trace/vcd.h"
 #include "trivet/trace_file.h"
 
 typedef struct converter {
@@ -133,9 +134,25 @@ static bool convert_csv_event(void *user, const tv_event *e, const tv_trace_extr
 
 /* ---- Conversion ---- */
 
+static tv_status convert_to_vcd(const char *name, tv_stream *stream, FILE *out, const tv_trace_progress *progress,
+                                const tv_diag_sink *sink)
+{
+    tv_vcd *vcd = tv_vcd_new();
+    if (!vcd)
+        return tv_fail_memory(sink);
+    tv_trace_handler handler = {.begin = tv_vcd_begin, .event = tv_vcd_event, .user = vcd, .progress = progress};
+    tv_status status = tv_trace_read(name, stream, &handler, sink);
+    if (status == TV_OK)
+        status = tv_vcd_write(vcd, out, sink);
+    tv_vcd_free(vcd);
+    return status;
+}
+
 tv_status tv_trace_convert_stream(const char *name, tv_stream *stream, FILE *out, tv_trace_format format,
                                   const tv_trace_progress *progress, const tv_diag_sink *sink)
 {
+    if (format == TV_TRACE_VCD)
+        return convert_to_vcd(name, stream, out, progress, sink);
     converter *c = calloc(1, sizeof *c);
     if (!c)
         return tv_fail_memory(sink);

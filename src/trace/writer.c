@@ -218,9 +218,9 @@ static void write_event(void *user, const tv_event *e)
 tv_status tv_trace_open(const char *path, tv_trace_format format, const tv_machine *machine, const tv_diag_sink *sink,
                         tv_trace_writer **out)
 {
-    if (format == TV_TRACE_CSV)
+    if (format == TV_TRACE_CSV || format == TV_TRACE_VCD)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(TRACE_FORMAT), "write a JSON trace and convert it",
-                       "a machine does not write CSV");
+                       "a machine does not write %s", format == TV_TRACE_CSV ? "CSV" : "waveforms");
     tv_trace_writer *w = calloc(1, sizeof *w);
     if (!w)
         return tv_fail_memory(sink);

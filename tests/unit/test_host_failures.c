@@ -329,6 +329,8 @@ static tv_status run_program(scene *s, const char *source, const char *profile, 
     if (status == TV_OK)
         status = tv_trace_convert(path, in_folder("c.csv"), TV_TRACE_CSV, NULL, &s->sink);
     if (status == TV_OK)
+        status = tv_trace_convert(path, in_folder("c.vcd"), TV_TRACE_VCD, NULL, &s->sink);
+    if (status == TV_OK)
         status = tv_trace_convert(path, in_folder("c.json.zst"), TV_TRACE_JSON, NULL, &s->sink);
     return status;
 }
