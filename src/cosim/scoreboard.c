@@ -202,7 +202,7 @@ static tv_status join_ranges(board_entry *e)
         return TV_ERR_MEMORY;
     }
     tv_buf_fini(&e->expected);
-    tv_buf_reuse(&e->expected, &joined);
+    e->expected = joined;
     return TV_OK;
 }
 

@@ -406,18 +406,44 @@ static void the_state_is_compared_and_seeds_a_design(void **state)
          "{\"order\":3,\"insn\":\"C\",\"effects\":[{\"space\":\"l2\",\"addr\":2,\"after\":\"03\"}]}\n"                 \
          "{\"kind\":\"completion\",\"order\":3,\"end\":50}\n"
 
-static tv_scoreboard_counts compare_logs(const char *design)
+static tv_scoreboard_counts compare_with(const char *text, const char *design)
 {
     tv_commit_log_reader *model, *reader;
     tv_scoreboard_counts counts;
     open_board(NULL, TV_CYCLE_UNKNOWN, 0);
     tv_scoreboard_options options = {.size = sizeof options, .mismatch = keep_mismatch, .cycle_slack = 5};
-    OK(tv_commit_log_read_bytes("model", MODEL, strlen(MODEL), NULL, &model));
+    OK(tv_commit_log_read_bytes("model", text, strlen(text), NULL, &model));
     OK(tv_commit_log_read_bytes("design", design, strlen(design), NULL, &reader));
     OK(tv_commit_log_compare(machine, model, reader, &options, NULL, &counts));
     tv_commit_log_close(model);
     tv_commit_log_close(reader);
     return counts;
+}
+
+static tv_scoreboard_counts compare_logs(const char *design) { return compare_with(MODEL, design); }
+
+/* Bytes 2 and 3 of host are in both of the first two effects. */
+static void several_ranges_of_an_instruction_are_compared(void **state)
+{
+    (void)state;
+    static const char before[] = HEAD "{\"order\":1,\"insn\":\"A\",\"effects\":["
+                                      "{\"space\":\"l2\",\"addr\":1,\"after\":\"0102\"},"
+                                      "{\"space\":\"host\",\"addr\":2,\"after\":\"22334455\"},"
+                                      "{\"space\":\"host\",\"addr\":0,\"after\":\"00112233\"},"
+                                      "{\"space\":\"host\",\"addr\":9,\"after\":\"";
+    static const char *const last[] = {"99\"}]}\n", "98\"}]}\n"};
+    char model[1024], design[1024];
+    for (unsigned i = 0; i < 2; i++) {
+        snprintf(model, sizeof model, "%s%s", before, last[0]);
+        snprintf(design, sizeof design, "%s%s", before, last[i]);
+        tv_scoreboard_counts counts = compare_with(model, design);
+        assert_int_equal(counts.bytes, 2 + 6 + 1);
+        assert_int_equal(counts.mismatches, i);
+        if (i) {
+            assert_string_equal(found[0].name, "wrong-data/A/host");
+            assert_int_equal(found[0].addr, 9);
+        }
+    }
 }
 
 static void logs_are_compared(void **state)
@@ -479,6 +505,7 @@ int main(void)
         cmocka_unit_test(rules_with_errors_are_rejected),
         cmocka_unit_test(the_planted_bug_is_reported),
         cmocka_unit_test(the_state_is_compared_and_seeds_a_design),
+        cmocka_unit_test(several_ranges_of_an_instruction_are_compared),
         cmocka_unit_test(logs_are_compared),
     };
     return cmocka_run_group_tests(tests, NULL, close_boards);
