@@ -39,6 +39,10 @@ def check_verilator(suite, root, build, design):
         suite.expect(bench + " builds", status == 0, text)
         status, text = run(os.path.join(build, "rtl", bench), "./bench", *arguments)
         suite.expect(bench + " equals the model", status == 0 and "PASS: 100000 instructions" in text, text)
+        environment = {**os.environ, "LOCKSTEP_SELF_TEST": "1"}
+        found = subprocess.run(["./bench", *(arguments if "-dpi" in bench else ("1000", "1"))], cwd=os.path.join(build, "rtl", bench), env=environment,
+                              stdout=subprocess.PIPE, timeout=300, check=False).stdout.decode()
+        suite.expect(bench + " reports the planted bug", "MISMATCH" in found and "PASS" not in found, found)
         results.append(re.findall(r"^PASS.*", text, re.M))
     suite.equal(design + ": both benches count alike", results[1], results[0])
 

@@ -3,8 +3,9 @@
  * what the design wrote with what the model wrote.
  *
  * The functions have the C types of DPI-C, so that a bench in SystemVerilog calls them as one in C++ does. A bench
- * repeats: take an event, pass it to the design; when it is an instruction, report each write of the design and then
- * its end. */
+ * repeats: take an event, pass it to the design; when it is an instruction, report each write of the design, values
+ * inside it if it has a port for them, and then its end. With LOCKSTEP_SELF_TEST in the environment a byte is inverted
+ * in the comparison, which must be a mismatch. */
 #ifndef LOCKSTEP_H
 #define LOCKSTEP_H
 
@@ -32,6 +33,12 @@ void lockstep_next(lockstep *l, uint32_t *kind, uint32_t *addr, uint32_t data[4]
 
 /* The design has written the bytes of `data` whose bits in `mask` are set, from unit `addr` of space `space` on. */
 void lockstep_write(lockstep *l, uint32_t space, uint32_t addr, const uint32_t data[4], uint32_t mask);
+
+enum { LOCKSTEP_SUM = 0, LOCKSTEP_F32_SUM = 1, LOCKSTEP_ARGUMENT = 2 };
+
+/* A value inside the instruction: SUM, an exact sum in two's complement, F32_SUM and ARGUMENT in binary32. `element` is
+ * the result that it belongs to. It is compared if the model has it. */
+void lockstep_value(lockstep *l, uint32_t kind, uint32_t element, uint32_t bits);
 
 /* The design has completed the instruction, with the number of its fault or 0. Executes it on the model and compares.
  * Returns 0; 1, with a message, at a mismatch. */
