@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks on CMDQ: cycles against the bound of bound.py, no hazards, and results against the host.
 
-    cmdq.py TRIVET
+    cmdq.py TRIVET [NETWORK...]
 
 The networks are those of networks.py. Cycles come from the shapes; results are those of MobileNetV2 with data.
 """
@@ -52,6 +52,8 @@ def main():
     trivet, checks = os.path.abspath(sys.argv[1]), Checks()
     with tempfile.TemporaryDirectory() as folder:
         for name, percent in REACHED.items():
+            if sys.argv[2:] and name not in sys.argv[2:]:
+                continue
             path = save(name, folder, True)
             target = infer(trivet, path, "--timing-only", "--explain-plan")
             silent = [layer["name"] for layer in target["layers"] if layer["tiles"] and "busy: " not in (layer["plan"] or "")]

@@ -3,7 +3,7 @@
 """Networks on OpenNPU: cycles from shapes are those of the manual and above the bound, the host does nothing, results with data are near the host's,
 and a compiled network gives the same.
 
-    opennpu.py TRIVET MANUAL
+    opennpu.py TRIVET MANUAL [NETWORK...]
 """
 
 import json
@@ -50,13 +50,15 @@ def main():
     trivet, manual, checks = os.path.abspath(sys.argv[1]), cycles_of(sys.argv[2]), cmdq.Checks()
     with tempfile.TemporaryDirectory() as folder:
         for name, macs in MACS.items():
+            if sys.argv[3:] and name not in sys.argv[3:]:
+                continue
             target = run(trivet, "infer", cmdq.save(name, folder, True), "-t", "opennpu", "--timing-only", "--explain-plan", *MEMORY)
             checks.check(f"{name}: runs", target is not None)
             if target:
                 checks.check(f"{name}: cycles", target["cycles"] == manual.get(name), f"{target['cycles']}, {manual.get(name)} in the manual")
                 checks.check(f"{name}: bound", target["cycles"] >= macs * 1e6 / PEAK, target["cycles"])
                 checks.check(f"{name}: host operations", target["host_ops"] == [], target["host_ops"])
-        small = run(trivet, "infer", os.path.join(folder, "bert-base.onnx"), "-t", "opennpu", "--timing-only")
+        small = run(trivet, "infer", cmdq.save("bert-base", folder, True), "-t", "opennpu", "--timing-only")
         checks.check("too large for the memory", small is None)
         model = cmdq.save("mobilenetv2", folder, False)
         target = run(trivet, "infer", model, "-t", "opennpu", "--verify")
