@@ -30,13 +30,21 @@ tv_status tv_backend_run(tv_machine *machine, const tv_run_limits *limits, const
 tv_status tv_backend_reject(const tv_graph *graph, const tv_graph_node *node, const char *machine, const char *problem,
                             const tv_diag_sink *sink)
 {
-    char name[TV_VALUE_NAME_MAX];
     bool needs_machine = node->op == TV_OP_GATHER || node->op == TV_OP_ATTENTION || node->op == TV_OP_MOE;
+    return tv_backend_reject_with(graph, node, machine, problem,
+                                  needs_machine
+                                      ? "another machine or -t host may run the model"
+                                      : "--allow-host-ops lets the host compute it; another machine may have it",
+                                  sink);
+}
+
+tv_status tv_backend_reject_with(const tv_graph *graph, const tv_graph_node *node, const char *machine,
+                                 const char *problem, const char *hint, const tv_diag_sink *sink)
+{
+    char name[TV_VALUE_NAME_MAX];
     tv_graph_value_name(graph, node->output, name);
-    return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(OPERATOR),
-                   needs_machine ? "another machine or -t host may run the model"
-                                 : "--allow-host-ops lets the host compute it; another machine may have it",
-                   "%s cannot execute %s (%s): it has no %s", machine, name, tv_graph_op_infos[node->op].name, problem);
+    return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(OPERATOR), hint, "%s cannot execute %s (%s): it has no %s", machine,
+                   name, tv_graph_op_infos[node->op].name, problem);
 }
 
 tv_status tv_backend_bring_space(tv_machine *machine, const char *space, uint64_t bytes, tv_program *program,

@@ -77,6 +77,10 @@ tv_status tv_backend_save_space(tv_machine *machine, const char *space, uint64_t
 tv_status tv_backend_reject(const tv_graph *graph, const tv_graph_node *node, const char *machine, const char *problem,
                             const tv_diag_sink *sink);
 
+/* Likewise with a hint of the caller's. */
+tv_status tv_backend_reject_with(const tv_graph *graph, const tv_graph_node *node, const char *machine,
+                                 const char *problem, const char *hint, const tv_diag_sink *sink);
+
 /* Runs a machine to the end of its program, or up to `limits`, which may be NULL; reports a fault (TV_FAULT, with the
  * machine's code) and lack of memory (TV_ERR_MEMORY). */
 tv_status tv_backend_run(tv_machine *machine, const tv_run_limits *limits, const tv_diag_sink *sink);

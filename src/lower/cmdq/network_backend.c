@@ -78,7 +78,9 @@ static tv_status check(const cmdq_network *net)
         const tv_graph_node *n = &net->graph->nodes.data[i];
         const char *lacks = cmdq_net_lacks(net, n);
         if (lacks)
-            return tv_backend_reject(net->graph, n, "cmdq", lacks, net->sink);
+            return tv_backend_reject_with(
+                net->graph, n, "cmdq", lacks,
+                "a network is one queue, without work of the host; another machine may have it", net->sink);
     }
     return TV_OK;
 }
