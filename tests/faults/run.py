@@ -127,6 +127,7 @@ class Faults(Suite):
             file.write(RELU)
         subprocess.run([self.trivet, "compile", "relu.onnx", "-t", "cmdq", "-o", "net", "-q"], cwd=self.path("inputs"), check=True)
         subprocess.run([self.trivet, "infer", "relu.onnx", "-q", "--output", "y=y.npy"], cwd=self.path("inputs"), check=True)
+        self.write("inputs/w.memh", "@1 1234 // another value\n")
         self.write("inputs/m.ini", "[profile]\ntarget = pccx\n[l2]\nwords = 8192\n")
         self.write("inputs/wrong.ini", "[profile]\ntarget = pccx\n[l2]\nword = 8192\n")
 
