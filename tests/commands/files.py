@@ -122,6 +122,20 @@ def differences_name_the_writer(t):
     t.expect("no writer", code == 1 and "it has its initial value" in err, err)
 
 
+def words_that_verilog_writes_are_compared(t):
+    """A file of $writememh, with a word that the design left undefined, against vx2, which is 2 in each of 8 lanes."""
+    if not shutil.which("iverilog"):
+        return
+    t.write("lanes.s", LANES)
+    for value, expected in (("8'h02", 0), ("8'hx2", 0), ("8'h12", 1)):
+        t.write("write.v", """module write; reg [7:0] memory [0:7]; integer i; initial begin for (i = 0; i < 8; i = i + 1) if (i != 3) memory[i] = 2;
+            memory[6] = %s; $writememh("design.memh", memory); end endmodule""" % value)
+        subprocess.run(["iverilog", "-g2012", "-o", "write.vvp", "write.v"], cwd=t.folder, check=True)
+        subprocess.run(["vvp", "-n", "write.vvp"], cwd=t.folder, check=True, stdout=subprocess.DEVNULL)
+        code, _, err = t.call("run", "-q", "lanes.s", "-c", "test", "--compare", "vx:2:8:hex8=design.memh")
+        t.expect("a word of " + value, code == expected and (code == 0 or "element 6: 0x02, expected 0x12" in err), err)
+
+
 def differences_are_counted_in_json(t):
     t.write("first.s", LANES)
     t.write("second.s", ".target opennpu\n\n bcast.imm vx2, 9\n bcast.imm vx7, 9\n")
@@ -268,9 +282,9 @@ def damaged_words_are_rejected(t):
 def main():
     options = parse_arguments(__doc__, "trivet")
     suite = Files(options.trivet, options)
-    suite.run_tests([dumps_have_the_bytes_of_the_memory, differences_name_the_writer, differences_are_counted_in_json, outputs_have_names,
-                     options_are_checked, programs_are_read_by_verilog, data_are_read_by_verilog, options_of_asm_are_checked,
-                     damaged_words_are_rejected], suite)
+    suite.run_tests([dumps_have_the_bytes_of_the_memory, differences_name_the_writer, words_that_verilog_writes_are_compared,
+                     differences_are_counted_in_json, outputs_have_names, options_are_checked, programs_are_read_by_verilog, data_are_read_by_verilog,
+                     options_of_asm_are_checked, damaged_words_are_rejected], suite)
     return suite.finish()
 
 
