@@ -196,12 +196,14 @@ def help_files(t):
         with open(os.path.join(ROOT, "examples", source), encoding="utf-8") as f:
             t.write("help/" + name, f.read())
     t.write("help/my.ini", "[profile]\ntarget = pccx\n[gemv]\ncores = 8\n")
+    t.write("help/known.ini", "; no mismatch is known\n")
     t.write("help/commands.txt", "step\nwhy\n")
     t.write("help/text.txt", "To be, or not to be: that is the question.")
     t.write("help/weights.bin", "weights!" * 8)
     for arguments in (("asm", "softmax.s", "-o", "gemv.elf"), ("asm", "softmax.s", "-o", "model.elf"), ("asm", "softmax.s"),
                       ("run", "-q", "softmax.s", "--trace", "run.json"), ("run", "-q", "softmax.s", "--trace", "run.json.zst"),
-                      ("run", "-q", "softmax.s", "--dump", "l2:0x20:64:bf16=want.memh"), ("run", "-q", "softmax.s", "--trace", "before.json"), ("run", "-q", "softmax.s", "--trace", "after.json")):
+                      ("run", "-q", "softmax.s", "--dump", "l2:0x20:64:bf16=want.memh"), ("run", "-q", "softmax.s", "--commit-log", "design.log"),
+                      ("run", "-q", "softmax.s", "--trace", "before.json"), ("run", "-q", "softmax.s", "--trace", "after.json")):
         subprocess.run([t.trivet, *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     return folder
 
