@@ -1,111 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Networks on CMDQ: each operator, and small networks, against the host in binary32, on machines of several sizes; a
  * convolution and a pool against integers computed here. */
-#include <math.h>
-
-#include "graph/network.h"
-#include "graph/passes.h"
 #include "graph/resize.h"
+#include "network_models.h"
 #include "trivet/config.h"
-#include "unit.h"
 
 extern const tv_network_backend tv_network_cmdq;
 
-#define NO TV_ACTIVATION_NONE
-
-enum { INPUTS_MAX = 2 };
-
-typedef struct maker {
-    tv_graph_builder b;
-    unit_rng rng;
-    uint32_t x, y; /* inputs; y has the shape of x */
-} maker;
-
-static float next_number(unit_rng *rng) { return (float)unit_below(rng, 2001) / 1000 - 1; }
-
-static uint32_t constant(maker *m, tv_graph_shape s, float scale, float offset)
-{
-    tv_tensor t;
-    assert_int_equal(tv_tensor_init(&t, TV_ELEMENT_F32, s.rank, s.dims, NULL), TV_OK);
-    for (uint64_t i = 0; i < tv_tensor_count(&t); i++)
-        ((float *)t.data)[i] = offset + scale * next_number(&m->rng);
-    uint32_t value = tv_graph_tensor(&m->b, "c", &t, false);
-    tv_tensor_fini(&t);
-    return value;
-}
-
-static uint32_t scalar(maker *m, float value)
-{
-    tv_tensor t = {.element = TV_ELEMENT_F32, .data = &value};
-    return tv_graph_tensor(&m->b, "s", &t, false);
-}
-
-static uint32_t channels(maker *m, float offset) { return constant(m, (tv_graph_shape){3, {16, 1, 1}}, 0.5F, offset); }
-static uint32_t row(maker *m, float offset) { return constant(m, (tv_graph_shape){1, {24}}, 0.5F, offset); }
-
-static uint32_t op1(maker *m, tv_graph_op op, uint32_t x) { return tv_graph_add1(&m->b, op, "v", x); }
-static uint32_t op2(maker *m, tv_graph_op op, uint32_t a, uint32_t b) { return tv_graph_add2(&m->b, op, "v", a, b); }
-
-static uint32_t linear(maker *m, uint32_t x, int64_t rows, int64_t columns, tv_activation activation, uint32_t residual)
-{
-    uint32_t w = constant(m, (tv_graph_shape){2, {rows, columns}}, 1 / sqrtf((float)columns), 0),
-             bias = constant(m, (tv_graph_shape){1, {rows}}, 0.2F, 0);
-    return tv_graph_add(&m->b, TV_OP_LINEAR, "v", (uint32_t[]){x, w, bias, residual}, residual == TV_NO_VALUE ? 3 : 4,
-                        &(tv_graph_attrs){.activation = activation, .alpha = 0, .beta = 0.5F});
-}
-
-/* Of both axes. */
-typedef struct window {
-    int64_t kernel, stride, pad, dilation;
-} window;
-
-static tv_graph_lists lists_of(window g)
-{
-    return (tv_graph_lists){.kernel = {g.kernel, g.kernel},
-                            .stride = {g.stride, g.stride},
-                            .dilation = {g.dilation, g.dilation},
-                            .pad_begin = {g.pad, g.pad},
-                            .pad_end = {g.pad, g.pad}};
-}
-
-typedef struct conv_size {
-    int64_t out, in;
-    uint32_t groups;
-    window g;
-} conv_size;
-
-static uint32_t conv(maker *m, uint32_t x, conv_size s, uint32_t residual, tv_activation activation)
-{
-    tv_graph_lists lists = lists_of(s.g);
-    int64_t in = s.in / s.groups;
-    float scale = 1.7F / sqrtf((float)(in * s.g.kernel * s.g.kernel));
-    uint32_t w = constant(m, (tv_graph_shape){4, {s.out, in, s.g.kernel, s.g.kernel}}, scale, 0),
-             bias = constant(m, (tv_graph_shape){1, {s.out}}, 0.2F, 0);
-    return tv_graph_add(
-        &m->b, TV_OP_CONV, "v", (uint32_t[]){x, w, bias, residual}, residual == TV_NO_VALUE ? 3 : 4,
-        &(tv_graph_attrs){.lists = &lists, .groups = s.groups, .activation = activation, .alpha = 0, .beta = 0.5F});
-}
-
-static uint32_t pool(maker *m, tv_graph_op op, uint32_t x, window g)
-{
-    tv_graph_lists lists = lists_of(g);
-    return tv_graph_add(&m->b, op, "v", &x, 1, &(tv_graph_attrs){.lists = &lists});
-}
-
-static uint32_t reshape(maker *m, uint32_t x, tv_graph_shape shape)
-{
-    return tv_graph_add(&m->b, TV_OP_RESHAPE, "v", &x, 1, &(tv_graph_attrs){.shape = shape});
-}
-
-static uint32_t transpose(maker *m, uint32_t x, const uint32_t perm[4])
-{
-    tv_graph_lists lists = {.perm = {perm[0], perm[1], perm[2], perm[3]}};
-    return tv_graph_add(&m->b, TV_OP_TRANSPOSE, "v", &x, 1, &(tv_graph_attrs){.lists = &lists});
-}
+static uint32_t channels(maker *m, float offset) { return constant(m, 3, (int64_t[]){16, 1, 1}, 0.5F, offset); }
+static uint32_t row(maker *m, float offset) { return constant(m, 1, (int64_t[]){24}, 0.5F, offset); }
 
 /* ---- Networks ---- */
 
-static uint32_t perceptron(maker *m)
+static uint32_t perceptron_with_residual(maker *m)
 {
     uint32_t h = linear(m, m->x, 40, 24, TV_ACTIVATION_RELU, TV_NO_VALUE);
     return linear(m, linear(m, h, 40, 40, NO, h), 10, 40, NO, TV_NO_VALUE);
@@ -115,35 +22,20 @@ static uint32_t wide_linear(maker *m)
     uint32_t h = linear(m, m->x, 500, 24, TV_ACTIVATION_GELU, TV_NO_VALUE);
     return linear(m, linear(m, h, 300, 500, TV_ACTIVATION_CLIP, TV_NO_VALUE), 24, 300, NO, m->y);
 }
-static uint32_t convolution(maker *m)
-{
-    return conv(m, m->x, (conv_size){12, 16, 1, {3, 1, 1, 1}}, TV_NO_VALUE, TV_ACTIVATION_RELU);
-}
-static uint32_t strided(maker *m) { return conv(m, m->x, (conv_size){8, 16, 1, {3, 2, 1, 1}}, TV_NO_VALUE, NO); }
-static uint32_t strided7(maker *m) { return conv(m, m->x, (conv_size){8, 16, 1, {7, 2, 3, 1}}, TV_NO_VALUE, NO); }
-static uint32_t strided1(maker *m) { return conv(m, m->x, (conv_size){8, 16, 1, {1, 2, 0, 1}}, TV_NO_VALUE, NO); }
-static uint32_t dilated(maker *m)
+static uint32_t dilated_swish(maker *m)
 {
     return conv(m, m->x, (conv_size){8, 16, 1, {3, 1, 2, 2}}, TV_NO_VALUE, TV_ACTIVATION_SWISH);
 }
-static uint32_t depthwise(maker *m)
+static uint32_t depthwise_twice(maker *m)
 {
     uint32_t y = conv(m, m->x, (conv_size){16, 16, 16, {3, 1, 1, 1}}, TV_NO_VALUE, TV_ACTIVATION_CLIP);
     return conv(m, y, (conv_size){16, 16, 16, {3, 2, 1, 1}}, TV_NO_VALUE, NO);
-}
-static uint32_t grouped(maker *m) { return conv(m, m->x, (conv_size){32, 16, 2, {3, 1, 1, 1}}, TV_NO_VALUE, NO); }
-static uint32_t residual_conv(maker *m)
-{
-    uint32_t y = conv(m, m->x, (conv_size){16, 16, 1, {3, 1, 1, 1}}, m->y, TV_ACTIVATION_RELU);
-    return conv(m, y, (conv_size){16, 16, 1, {1, 1, 0, 1}}, y, TV_ACTIVATION_RELU);
 }
 static uint32_t wide_conv(maker *m)
 {
     uint32_t y = conv(m, m->x, (conv_size){96, 16, 1, {3, 1, 1, 1}}, TV_NO_VALUE, TV_ACTIVATION_RELU);
     return conv(m, y, (conv_size){64, 96, 1, {3, 1, 1, 1}}, TV_NO_VALUE, NO);
 }
-static uint32_t max_pool(maker *m) { return pool(m, TV_OP_MAX_POOL, m->x, (window){3, 2, 1, 1}); }
-static uint32_t mean_pool(maker *m) { return pool(m, TV_OP_AVERAGE_POOL, m->x, (window){2, 2, 0, 1}); }
 /* To a size in both axes, by factors of the input's. */
 static uint32_t resize(maker *m, uint32_t x, tv_graph_shape shape, tv_resize mode)
 {
@@ -182,11 +74,11 @@ static uint32_t image_of_rows(maker *m)
 {
     static const uint32_t to_image[] = {0, 3, 1, 2}, to_rows[] = {0, 2, 3, 1};
     uint32_t y = linear(m, m->x, 24, 24, TV_ACTIVATION_RELU, TV_NO_VALUE);
-    y = transpose(m, reshape(m, y, (tv_graph_shape){4, {1, 11, 1, 24}}), to_image);
+    y = transpose(m, reshape(m, y, (tv_graph_shape){4, {1, 11, 1, 24}}), to_image, 4);
     y = conv(m, y, (conv_size){16, 24, 1, {1, 1, 0, 1}}, TV_NO_VALUE, NO);
-    return linear(m, reshape(m, transpose(m, y, to_rows), (tv_graph_shape){2, {11, 16}}), 24, 16, NO, TV_NO_VALUE);
+    return linear(m, reshape(m, transpose(m, y, to_rows, 4), (tv_graph_shape){2, {11, 16}}), 24, 16, NO, TV_NO_VALUE);
 }
-static uint32_t lenet(maker *m)
+static uint32_t small_lenet(maker *m)
 {
     uint32_t y = conv(m, m->x, (conv_size){20, 16, 1, {3, 1, 1, 1}}, TV_NO_VALUE, TV_ACTIVATION_RELU);
     y = pool(m, TV_OP_MAX_POOL, y, (window){2, 2, 0, 1});
@@ -196,7 +88,7 @@ static uint32_t lenet(maker *m)
         &(tv_graph_attrs){.lists = &(tv_graph_lists){.kernel = {5, 4}, .stride = {1, 1}, .dilation = {1, 1}}});
     return linear(m, reshape(m, y, (tv_graph_shape){2, {1, 24}}), 10, 24, NO, TV_NO_VALUE);
 }
-static uint32_t concatenation(maker *m)
+static uint32_t joined_functions(maker *m)
 {
     uint32_t y =
         tv_graph_add(&m->b, TV_OP_CONCAT, "v",
@@ -204,14 +96,7 @@ static uint32_t concatenation(maker *m)
                      &(tv_graph_attrs){.axis_from_end = 2});
     return conv(m, y, (conv_size){8, 32, 1, {1, 1, 0, 1}}, TV_NO_VALUE, NO);
 }
-static uint32_t sum(maker *m) { return op2(m, TV_OP_ADD, m->x, m->y); }
-static uint32_t difference(maker *m) { return op2(m, TV_OP_SUB, m->x, m->y); }
-static uint32_t product(maker *m) { return op2(m, TV_OP_MUL, m->x, m->y); }
 static uint32_t extremes(maker *m) { return op2(m, TV_OP_MAX, op2(m, TV_OP_MIN, m->x, m->y), scalar(m, -0.5F)); }
-static uint32_t quotient(maker *m)
-{
-    return op2(m, TV_OP_DIV, m->x, op2(m, TV_OP_ADD, op1(m, TV_OP_EXP, m->y), scalar(m, 0.5F)));
-}
 static uint32_t scalar_operands(maker *m)
 {
     return op2(m, TV_OP_SUB, scalar(m, 1), op2(m, TV_OP_MUL, m->x, scalar(m, 0.75F)));
@@ -237,35 +122,34 @@ static uint32_t functions(maker *m)
     v = op2(m, TV_OP_SUB, v, op1(m, TV_OP_TANH, m->y));
     return op2(m, TV_OP_SUB, v, op1(m, TV_OP_HARD_SWISH, m->x));
 }
-static uint32_t softmax(maker *m) { return op1(m, TV_OP_SOFTMAX, op2(m, TV_OP_MUL, m->x, scalar(m, 4))); }
-static uint32_t layer_norm(maker *m)
+static uint32_t shifted_norm(maker *m)
 {
     return tv_graph_add(&m->b, TV_OP_NORM, "v",
                         (uint32_t[]){op2(m, TV_OP_ADD, m->x, scalar(m, 0.5F)), row(m, 1), row(m, 0)}, 3,
                         &(tv_graph_attrs){.groups = 1, .subtract_mean = true, .epsilon = 1e-5F});
 }
-static uint32_t attention(maker *m)
+static uint32_t attention_with_residual(maker *m)
 {
     static const uint32_t heads[] = {0, 2, 1, 3}, last[] = {0, 1, 3, 2};
     tv_graph_shape split = {4, {1, 11, 3, 8}};
-    uint32_t q = transpose(m, reshape(m, linear(m, m->x, 24, 24, NO, TV_NO_VALUE), split), heads),
-             k = transpose(m, reshape(m, linear(m, m->x, 24, 24, NO, TV_NO_VALUE), split), heads),
-             v = transpose(m, reshape(m, linear(m, m->y, 24, 24, NO, TV_NO_VALUE), split), heads),
-             scores = op2(m, TV_OP_MATMUL, q, transpose(m, k, last));
+    uint32_t q = transpose(m, reshape(m, linear(m, m->x, 24, 24, NO, TV_NO_VALUE), split), heads, 4),
+             k = transpose(m, reshape(m, linear(m, m->x, 24, 24, NO, TV_NO_VALUE), split), heads, 4),
+             v = transpose(m, reshape(m, linear(m, m->y, 24, 24, NO, TV_NO_VALUE), split), heads, 4),
+             scores = op2(m, TV_OP_MATMUL, q, transpose(m, k, last, 4));
     uint32_t y = op2(m, TV_OP_MATMUL, op1(m, TV_OP_SOFTMAX, scores), v);
-    return linear(m, reshape(m, transpose(m, y, heads), (tv_graph_shape){2, {11, 24}}), 24, 24, NO, m->x);
+    return linear(m, reshape(m, transpose(m, y, heads, 4), (tv_graph_shape){2, {11, 24}}), 24, 24, NO, m->x);
 }
 
 /* Heads of 8 of x, [1][3][11][8]. */
 static uint32_t heads_of(maker *m, uint32_t x)
 {
     static const uint32_t perm[] = {0, 2, 1, 3};
-    return transpose(m, reshape(m, linear(m, x, 24, 24, NO, TV_NO_VALUE), (tv_graph_shape){4, {1, 11, 3, 8}}), perm);
+    return transpose(m, reshape(m, linear(m, x, 24, 24, NO, TV_NO_VALUE), (tv_graph_shape){4, {1, 11, 3, 8}}), perm, 4);
 }
 static uint32_t join_heads(maker *m, uint32_t x)
 {
     static const uint32_t perm[] = {0, 2, 1, 3};
-    return reshape(m, transpose(m, x, perm), (tv_graph_shape){2, {11, 24}});
+    return reshape(m, transpose(m, x, perm, 4), (tv_graph_shape){2, {11, 24}});
 }
 /* A factor, and a mask with a row for all rows, or one for each, with a large negative number. */
 static uint32_t masked_attention(maker *m)
@@ -273,10 +157,9 @@ static uint32_t masked_attention(maker *m)
     static const uint32_t last[] = {0, 1, 3, 2};
     uint32_t y = m->x;
     for (int64_t i = 0; i < 2; i++) {
-        uint32_t mask = i ? constant(m, (tv_graph_shape){2, {11, 11}}, 3, -3)
-                          : constant(m, (tv_graph_shape){4, {1, 1, 1, 11}}, 2, 0),
+        uint32_t mask = i ? constant(m, 2, (int64_t[]){11, 11}, 3, -3) : constant(m, 4, (int64_t[]){1, 1, 1, 11}, 2, 0),
                  q = heads_of(m, y), k = heads_of(m, y), v = heads_of(m, m->y),
-                 scores = op2(m, TV_OP_MATMUL, q, transpose(m, k, last));
+                 scores = op2(m, TV_OP_MATMUL, q, transpose(m, k, last, 4));
         scores = i ? op2(m, TV_OP_DIV, scores, scalar(m, 2)) : op2(m, TV_OP_MUL, scores, scalar(m, 0.7F));
         scores = op2(m, TV_OP_ADD, scores, mask);
         y = linear(m, join_heads(m, op2(m, TV_OP_MATMUL, op1(m, TV_OP_SOFTMAX, scores), v)), 24, 24, NO, y);
@@ -300,41 +183,33 @@ static uint32_t joint_attention(maker *m)
     for (int64_t i = 0; i < 3; i++)
         operands[i] = gather(m, all, i - (i == 2 ? 3 : 0));
     uint32_t scores =
-        op2(m, TV_OP_MATMUL, operands[0], transpose(m, operands[1], (const uint32_t[4]){last[0], last[1], last[2]}));
+        op2(m, TV_OP_MATMUL, operands[0], transpose(m, operands[1], (const uint32_t[4]){last[0], last[1], last[2]}, 4));
     uint32_t y = op2(m, TV_OP_MATMUL, op1(m, TV_OP_SOFTMAX, scores), operands[2]);
-    y = transpose(m, y, (const uint32_t[4]){joined[0], joined[1], joined[2]});
+    y = transpose(m, y, (const uint32_t[4]){joined[0], joined[1], joined[2]}, 4);
     return linear(m, reshape(m, y, (tv_graph_shape){2, {11, 24}}), 24, 24, NO, TV_NO_VALUE);
 }
 /* Scores that are also read by another node, and heads that a function reads. */
 static uint32_t open_attention(maker *m)
 {
     static const uint32_t last[] = {0, 1, 3, 2};
-    uint32_t q = heads_of(m, m->x), k = heads_of(m, m->y), scores = op2(m, TV_OP_MATMUL, q, transpose(m, k, last)),
+    uint32_t q = heads_of(m, m->x), k = heads_of(m, m->y), scores = op2(m, TV_OP_MATMUL, q, transpose(m, k, last, 4)),
              weights = op1(m, TV_OP_SOFTMAX, scores);
     uint32_t y = join_heads(m, op2(m, TV_OP_MATMUL, op2(m, TV_OP_ADD, weights, scores), op1(m, TV_OP_RELU, k)));
     return op2(m, TV_OP_ADD, y, join_heads(m, op1(m, TV_OP_SIGMOID, q)));
 }
 
-typedef struct network {
-    const char *name;
-    uint32_t (*make)(maker *m);
-    tv_graph_shape shape;
-    bool two_inputs;
-} network;
-
 /* clang-format off */
-#define ROWS {2, {11, 24}}
 #define IMAGE {4, {1, 16, 10, 8}}
 /* clang-format on */
 static const network networks[] = {
-    {"perceptron", perceptron, ROWS, false},
+    {"perceptron", perceptron_with_residual, ROWS, false},
     {"wide products", wide_linear, ROWS, true},
     {"convolution", convolution, IMAGE, false},
     {"stride 2", strided, IMAGE, false},
     {"kernel 7, stride 2", strided7, IMAGE, false},
     {"kernel 1, stride 2", strided1, IMAGE, false},
-    {"dilation", dilated, IMAGE, false},
-    {"depthwise", depthwise, IMAGE, false},
+    {"dilation", dilated_swish, IMAGE, false},
+    {"depthwise", depthwise_twice, IMAGE, false},
     {"groups", grouped, IMAGE, false},
     {"residual convolutions", residual_conv, IMAGE, true},
     {"wide convolutions", wide_conv, IMAGE, false},
@@ -345,8 +220,8 @@ static const network networks[] = {
     {"linear resizing", linear_twice, IMAGE, false},
     {"mean of a large image", global_mean, {4, {1, 16, 90, 64}}, true},
     {"image of rows", image_of_rows, ROWS, false},
-    {"convolutional network", lenet, IMAGE, false},
-    {"concatenated channels", concatenation, IMAGE, true},
+    {"convolutional network", small_lenet, IMAGE, false},
+    {"concatenated channels", joined_functions, IMAGE, true},
     {"sum", sum, ROWS, true},
     {"difference of images", difference, IMAGE, true},
     {"product", product, ROWS, true},
@@ -358,26 +233,12 @@ static const network networks[] = {
     {"operands of channels", channel_operands, IMAGE, false},
     {"functions", functions, ROWS, true},
     {"softmax", softmax, ROWS, false},
-    {"layer norm", layer_norm, ROWS, false},
-    {"attention", attention, ROWS, true},
+    {"layer norm", shifted_norm, ROWS, false},
+    {"attention", attention_with_residual, ROWS, true},
     {"attention with masks", masked_attention, ROWS, true},
     {"attention of one product", joint_attention, ROWS, false},
     {"attention whose scores are read", open_attention, ROWS, true},
 };
-
-static tv_graph *make_graph(const network *n)
-{
-    maker m = {.rng = {7}};
-    tv_graph *graph;
-    tv_graph_begin(&m.b, 0, 0, NULL);
-    m.b.block = TV_BLOCK_NONE;
-    m.x = tv_graph_input(&m.b, "x", TV_ELEMENT_F32, &n->shape);
-    if (n->two_inputs)
-        m.y = tv_graph_input(&m.b, "y", TV_ELEMENT_F32, &n->shape);
-    tv_graph_add_output(&m.b, "out", n->make(&m));
-    assert_int_equal(tv_graph_finish(&m.b, TV_NO_VALUE, &graph), TV_OK);
-    return graph;
-}
 
 /* ---- Runs ---- */
 
@@ -397,72 +258,6 @@ static tv_config *make_config(const char *const *settings)
     return config;
 }
 
-static void print_diagnostic(void *user, const tv_diag *d)
-{
-    (void)user;
-    print_message("%s\n", d->message);
-}
-
-static const tv_diag_sink sink = {print_diagnostic, NULL};
-
-static float absmax(const tv_tensor *t)
-{
-    double max = 0;
-    for (uint64_t i = 0; i < tv_tensor_count(t); i++)
-        max = fmax(max, fabs(tv_tensor_real(t, i)));
-    return (float)max;
-}
-
-static double similarity(const tv_tensor *a, const tv_tensor *b)
-{
-    double ab = 0, aa = 0, bb = 0;
-    for (uint64_t i = 0; i < tv_tensor_count(a); i++) {
-        ab += tv_tensor_real(a, i) * tv_tensor_real(b, i);
-        aa += tv_tensor_real(a, i) * tv_tensor_real(a, i);
-        bb += tv_tensor_real(b, i) * tv_tensor_real(b, i);
-    }
-    return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 0;
-}
-
-/* The network on the host, which keeps all values and finds their ranges. */
-typedef struct reference {
-    tv_graph *graph;
-    void *host;
-    tv_tensor x[INPUTS_MAX];
-    const tv_tensor *inputs[INPUTS_MAX], *output;
-    float *ranges;
-} reference;
-
-static void make_reference(const network *n, reference *r)
-{
-    unit_rng rng = {3};
-    *r = (reference){.graph = make_graph(n)};
-    for (size_t k = 0; k < r->graph->inputs.count; k++) {
-        tv_tensor type = tv_graph_tensor_of(r->graph, r->graph->inputs.data[k]);
-        assert_int_equal(tv_tensor_init(&r->x[k], type.element, type.rank, type.dims, NULL), TV_OK);
-        for (uint64_t i = 0; i < tv_tensor_count(&r->x[k]); i++)
-            ((float *)r->x[k].data)[i] = 2 * next_number(&rng);
-        r->inputs[k] = &r->x[k];
-    }
-    assert_int_equal(tv_network_host.create(r->graph, &(tv_network_options){.keep_values = true}, NULL, &r->host),
-                     TV_OK);
-    assert_int_equal(tv_network_host.run(r->host, r->inputs, NULL), TV_OK);
-    r->ranges = calloc(r->graph->values.count, sizeof *r->ranges);
-    assert_non_null(r->ranges);
-    for (uint32_t v = 0; v < r->graph->values.count; v++)
-        r->ranges[v] = absmax(tv_network_host.tensor(r->host, v));
-    r->output = tv_network_host.tensor(r->host, r->graph->outputs.data[0].value);
-}
-
-static void free_reference(reference *r)
-{
-    for (size_t k = 0; k < INPUTS_MAX; k++)
-        tv_tensor_fini(&r->x[k]);
-    tv_network_host.destroy(r->host);
-    tv_graph_free(r->graph);
-    free(r->ranges);
-}
-
 /* Cycles of a run; *cosine, if it is not NULL, receives the similarity of the output. */
 static uint64_t run_with_bits(const reference *r, const char *const *machine, unsigned bits, bool keep_values,
                               double *cosine)
@@ -476,13 +271,13 @@ static uint64_t run_with_bits(const reference *r, const char *const *machine, un
     options.keep_values = keep_values;
     if (cosine)
         *cosine = 0;
-    if (tv_network_cmdq.create(r->graph, &options, &sink, &state) != TV_OK) {
+    if (tv_network_cmdq.create(r->graph, &options, &print_sink, &state) != TV_OK) {
         tv_config_free(config);
         return 0;
     }
-    assert_int_equal(tv_network_cmdq.run(state, cosine ? r->inputs : NULL, &sink), TV_OK);
+    assert_int_equal(tv_network_cmdq.run(state, cosine ? r->inputs : NULL, &print_sink), TV_OK);
     uint64_t cycles = tv_machine_clock(tv_network_cmdq.machine(state));
-    assert_int_equal(tv_machine_hazards(tv_network_cmdq.machine(state), TV_WARNING, &sink, &hazards), TV_OK);
+    assert_int_equal(tv_machine_hazards(tv_network_cmdq.machine(state), TV_WARNING, &print_sink, &hazards), TV_OK);
     assert_int_equal(hazards.errors + hazards.warnings, 0);
     if (cosine)
         *cosine = similarity(r->output, tv_network_cmdq.tensor(state, r->graph->outputs.data[0].value));
@@ -522,7 +317,7 @@ static void weights_of_4_bits_have_a_scale_for_each_group(void **unused)
         for (size_t k = 0; k < TV_COUNTOF(machines); k++) {
             reference r;
             double cosine;
-            make_reference(&cases[i], &r);
+            run_reference(&r, make_graph(&cases[i]));
             uint64_t cycles = run_with_bits(&r, machines[k], 4, false, &cosine);
             if (cosine < 0.99 || run_with_bits(&r, machines[k], 4, false, NULL) != cycles)
                 fail_msg("%s on machine %zu: similarity %.6f", cases[i].name, k, cosine);
@@ -536,7 +331,7 @@ static void results_are_those_of_the_host(void **unused)
     (void)unused;
     for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) {
         reference r;
-        make_reference(&networks[i], &r);
+        run_reference(&r, make_graph(&networks[i]));
         for (size_t k = 0; k < sizeof machines / sizeof machines[0]; k++) {
             double cosine, kept;
             uint64_t cycles = run_network(&r, machines[k], false, &cosine);
@@ -625,9 +420,9 @@ static void convolution_and_pool_of_integers_are_exact(void **unused)
     void *state;
     assert_int_equal(
         tv_network_cmdq.create(graph, &(tv_network_options){.config = config, .mode = TV_MODE_FULL, .ranges = ranges},
-                               &sink, &state),
+                               &print_sink, &state),
         TV_OK);
-    assert_int_equal(tv_network_cmdq.run(state, &input, &sink), TV_OK);
+    assert_int_equal(tv_network_cmdq.run(state, &input, &print_sink), TV_OK);
     const tv_tensor *sums = tv_network_cmdq.tensor(state, graph->outputs.data[0].value),
                     *maxima = tv_network_cmdq.tensor(state, graph->outputs.data[1].value);
     for (int i = 0; i < OUT * OUT_HEIGHT * OUT_WIDTH; i++) {

@@ -1,25 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fusion in networks that are no language models: which nodes are left, and that the fused graph computes the same, up
  * to rounding. Expected values come from the graph without fusion. */
-#include <math.h>
-
-#include "graph/network.h"
 #include "graph/passes.h"
-#include "unit.h"
-
-/* A graph under construction twice, with the same constants; one of them is fused. */
-typedef struct maker {
-    tv_graph_builder b;
-    unit_rng rng;
-    uint32_t x;
-} maker;
+#include "network_maker.h"
 
 static uint32_t random_constant(maker *m, uint32_t rank, const int64_t *dims, float offset, bool data)
 {
     tv_tensor t;
     assert_int_equal(tv_tensor_init(&t, TV_ELEMENT_F32, rank, dims, NULL), TV_OK);
     for (uint64_t i = 0; i < tv_tensor_count(&t); i++)
-        ((float *)t.data)[i] = offset + (float)unit_below(&m->rng, 2001) / 1000 - 1;
+        ((float *)t.data)[i] = offset + next_number(&m->rng);
     tv_tensor copy = t;
     if (!data)
         copy.data = NULL;
@@ -30,21 +20,12 @@ static uint32_t random_constant(maker *m, uint32_t rank, const int64_t *dims, fl
 
 static uint32_t vector(maker *m, int64_t n) { return random_constant(m, 1, &n, 2, true); }
 
-static uint32_t scalar(maker *m, float value)
-{
-    tv_tensor t = {.element = TV_ELEMENT_F32, .data = &value};
-    return tv_graph_tensor(&m->b, "s", &t, false);
-}
-
 static uint32_t per_channel(maker *m, int64_t channels)
 {
     return random_constant(m, 3, (int64_t[]){channels, 1, 1}, 2, true);
 }
 
-static uint32_t op1(maker *m, tv_graph_op op, uint32_t x) { return tv_graph_add1(&m->b, op, "y", x); }
-static uint32_t op2(maker *m, tv_graph_op op, uint32_t a, uint32_t b) { return tv_graph_add2(&m->b, op, "y", a, b); }
-
-static uint32_t conv(maker *m, uint32_t x, int64_t out, int64_t in, uint32_t groups)
+static uint32_t conv3(maker *m, uint32_t x, int64_t out, int64_t in, uint32_t groups)
 {
     tv_graph_lists lists = {
         .kernel = {3, 3}, .stride = {1, 1}, .dilation = {1, 1}, .pad_begin = {1, 1}, .pad_end = {1, 1}};
@@ -70,40 +51,40 @@ static uint32_t gemm(maker *m, uint32_t x, int64_t rows, int64_t columns)
 
 static uint32_t conv_batch_norm_relu(maker *m)
 {
-    uint32_t y = op2(m, TV_OP_MUL, conv(m, m->x, 4, 6, 2), per_channel(m, 4));
+    uint32_t y = op2(m, TV_OP_MUL, conv3(m, m->x, 4, 6, 2), per_channel(m, 4));
     return op1(m, TV_OP_RELU, op2(m, TV_OP_ADD, per_channel(m, 4), y));
 }
 
 static uint32_t conv_affine_backwards(maker *m)
 {
-    uint32_t y = op2(m, TV_OP_DIV, conv(m, m->x, 4, 6, 1), per_channel(m, 4));
+    uint32_t y = op2(m, TV_OP_DIV, conv3(m, m->x, 4, 6, 1), per_channel(m, 4));
     return op2(m, TV_OP_SUB, op2(m, TV_OP_ADD, y, scalar(m, 1.5F)), per_channel(m, 4));
 }
 
 static uint32_t conv_residual_clip(maker *m)
 {
-    uint32_t y = op2(m, TV_OP_ADD, conv(m, m->x, 6, 6, 6), m->x);
+    uint32_t y = op2(m, TV_OP_ADD, conv3(m, m->x, 6, 6, 6), m->x);
     return tv_graph_add(&m->b, TV_OP_CLIP, "y", &y, 1, &(tv_graph_attrs){.alpha = -1, .beta = 2});
 }
 
 /* The product is read twice, so neither reader is folded. */
 static uint32_t conv_read_twice(maker *m)
 {
-    uint32_t y = conv(m, m->x, 6, 6, 1);
+    uint32_t y = conv3(m, m->x, 6, 6, 1);
     return op2(m, TV_OP_ADD, op2(m, TV_OP_MUL, y, per_channel(m, 6)), y);
 }
 
 /* c - y and c / y are no scale and shift of a product. */
 static uint32_t conv_as_second_operand(maker *m)
 {
-    uint32_t y = op2(m, TV_OP_SUB, per_channel(m, 4), conv(m, m->x, 4, 6, 1));
+    uint32_t y = op2(m, TV_OP_SUB, per_channel(m, 4), conv3(m, m->x, 4, 6, 1));
     return op2(m, TV_OP_DIV, scalar(m, 3), op1(m, TV_OP_EXP, y));
 }
 
 /* Along another axis than the channels. */
 static uint32_t conv_other_axis(maker *m)
 {
-    return op2(m, TV_OP_MUL, conv(m, m->x, 4, 6, 1), random_constant(m, 2, (int64_t[]){5, 1}, 2, true));
+    return op2(m, TV_OP_MUL, conv3(m, m->x, 4, 6, 1), random_constant(m, 2, (int64_t[]){5, 1}, 2, true));
 }
 
 static uint32_t up_batch_norm(maker *m)
@@ -303,38 +284,38 @@ static uint32_t another_slope(maker *m)
 static uint32_t conv_row_added(maker *m)
 {
     uint32_t row = tv_graph_add(&m->b, TV_OP_REDUCE_MAX, "row", &m->x, 1, NULL);
-    return op2(m, TV_OP_ADD, conv(m, m->x, 6, 6, 1), row);
+    return op2(m, TV_OP_ADD, conv3(m, m->x, 6, 6, 1), row);
 }
 
 static uint32_t conv_residual_after_relu(maker *m)
 {
-    return op2(m, TV_OP_ADD, op1(m, TV_OP_RELU, conv(m, m->x, 6, 6, 1)), m->x);
+    return op2(m, TV_OP_ADD, op1(m, TV_OP_RELU, conv3(m, m->x, 6, 6, 1)), m->x);
 }
 
 static uint32_t conv_two_activations(maker *m)
 {
-    return op1(m, TV_OP_TANH, op1(m, TV_OP_RELU, conv(m, m->x, 6, 6, 1)));
+    return op1(m, TV_OP_TANH, op1(m, TV_OP_RELU, conv3(m, m->x, 6, 6, 1)));
 }
 
 static uint32_t conv_constant_residual(maker *m)
 {
-    return op2(m, TV_OP_ADD, conv(m, m->x, 4, 6, 1), random_constant(m, 4, (int64_t[]){1, 4, 5, 4}, 0, true));
+    return op2(m, TV_OP_ADD, conv3(m, m->x, 4, 6, 1), random_constant(m, 4, (int64_t[]){1, 4, 5, 4}, 0, true));
 }
 
 static uint32_t conv_two_residuals(maker *m)
 {
     uint32_t e = op1(m, TV_OP_EXP, m->x);
-    return op2(m, TV_OP_ADD, op2(m, TV_OP_ADD, conv(m, m->x, 6, 6, 1), m->x), e);
+    return op2(m, TV_OP_ADD, op2(m, TV_OP_ADD, conv3(m, m->x, 6, 6, 1), m->x), e);
 }
 
 static uint32_t linear_gate(maker *m) { return gemm(m, m->x, 8, 8); }
 
 static uint32_t conv_divided_by(maker *m)
 {
-    return op2(m, TV_OP_DIV, scalar(m, 3), op1(m, TV_OP_EXP, conv(m, m->x, 4, 6, 1)));
+    return op2(m, TV_OP_DIV, scalar(m, 3), op1(m, TV_OP_EXP, conv3(m, m->x, 4, 6, 1)));
 }
 
-static uint32_t conv_power(maker *m) { return op2(m, TV_OP_MAX, conv(m, m->x, 4, 6, 1), scalar(m, 0.5F)); }
+static uint32_t conv_power(maker *m) { return op2(m, TV_OP_MAX, conv3(m, m->x, 4, 6, 1), scalar(m, 0.5F)); }
 
 static uint32_t linear_columns_added(maker *m)
 {
@@ -372,14 +353,14 @@ static uint32_t linear_clip(maker *m)
     return tv_graph_add(&m->b, TV_OP_CLIP, "y", &y, 1, &(tv_graph_attrs){.alpha = -1, .beta = 1});
 }
 
-typedef struct network {
+typedef struct fusion {
     const char *name;
     uint32_t (*make)(maker *m);
     bool rows;
     tv_graph_op nodes[4]; /* of the fused graph, then TV_OPS */
-} network;
+} fusion;
 
-static const network networks[] = {
+static const fusion fusions[] = {
     {"conv, batch norm, relu", conv_batch_norm_relu, false, {TV_OP_CONV, TV_OPS}},
     {"conv, scale and shift in other forms", conv_affine_backwards, false, {TV_OP_CONV, TV_OPS}},
     {"conv, residual, clip", conv_residual_clip, false, {TV_OP_CONV, TV_OPS}},
@@ -435,17 +416,13 @@ static const network networks[] = {
     {"linear, clip", linear_clip, true, {TV_OP_LINEAR, TV_OPS}},
 };
 
-static tv_graph *make_graph(const network *n)
+static tv_graph *fusion_graph(const fusion *n)
 {
-    maker m = {.rng = {7}};
-    tv_graph *graph;
+    maker m;
     tv_graph_shape plane = {4, {1, 6, 5, 4}}, rows = {2, {3, 8}};
-    tv_graph_begin(&m.b, 0, 0, NULL);
-    m.b.block = TV_BLOCK_NONE;
-    m.x = tv_graph_input(&m.b, "x", TV_ELEMENT_F32, n->rows ? &rows : &plane);
+    begin_graph(&m, 7, n->rows ? &rows : &plane, false);
     tv_graph_add_output(&m.b, "y", n->make(&m));
-    assert_int_equal(tv_graph_finish(&m.b, TV_NO_VALUE, &graph), TV_OK);
-    return graph;
+    return finish_graph(&m);
 }
 
 static void *run_graph(const tv_graph *graph, const tv_tensor **out)
@@ -467,9 +444,9 @@ static void *run_graph(const tv_graph *graph, const tv_tensor **out)
 static void fusion_keeps_the_function_and_leaves_the_expected_nodes(void **unused)
 {
     (void)unused;
-    for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) {
-        const network *n = &networks[i];
-        tv_graph *unfused = make_graph(n), *fused = make_graph(n);
+    for (size_t i = 0; i < sizeof fusions / sizeof fusions[0]; i++) {
+        const fusion *n = &fusions[i];
+        tv_graph *unfused = fusion_graph(n), *fused = fusion_graph(n);
         assert_int_equal(tv_graph_fuse(fused, NULL), TV_OK);
         for (unsigned k = 0; k < 4 && n->nodes[k] != TV_OPS; k++)
             if (k >= fused->nodes.count || fused->nodes.data[k].op != n->nodes[k])
@@ -494,16 +471,13 @@ static void constants_without_data_are_folded_too(void **unused)
 {
     (void)unused;
     for (unsigned i = 0; i < 4; i++) {
-        maker m = {.rng = {1}};
-        tv_graph *graph;
-        tv_graph_begin(&m.b, 0, 0, NULL);
-        m.b.block = TV_BLOCK_NONE;
-        m.x = tv_graph_input(&m.b, "x", TV_ELEMENT_F32, &(tv_graph_shape){2, {3, 8}});
+        maker m;
+        begin_graph(&m, 1, &(tv_graph_shape){2, {3, 8}}, false);
         uint32_t y = op2(&m, TV_OP_GEMM, m.x, random_constant(&m, 2, (int64_t[]){5, 8}, 0, i & 1));
         y = op2(&m, TV_OP_MUL, y, random_constant(&m, 1, (int64_t[]){5}, 0, i & 2));
         y = op2(&m, TV_OP_ADD, y, random_constant(&m, 1, (int64_t[]){5}, 0, i & 1));
         tv_graph_add_output(&m.b, "y", y);
-        assert_int_equal(tv_graph_finish(&m.b, TV_NO_VALUE, &graph), TV_OK);
+        tv_graph *graph = finish_graph(&m);
         assert_int_equal(tv_graph_fuse(graph, NULL), TV_OK);
         assert_int_equal(graph->nodes.count, 1);
         const tv_graph_node *n = &graph->nodes.data[0];
@@ -538,12 +512,9 @@ static uint32_t dequantize(maker *m, uint32_t q, uint32_t scale, uint32_t zero)
 static void pairs_become_ranges(void **unused)
 {
     (void)unused;
-    maker m = {.rng = {1}};
-    tv_graph *graph;
+    maker m;
     float *ranges;
-    tv_graph_begin(&m.b, 0, 0, NULL);
-    m.b.block = TV_BLOCK_NONE;
-    m.x = tv_graph_input(&m.b, "x", TV_ELEMENT_F32, &(tv_graph_shape){2, {3, 8}});
+    begin_graph(&m, 1, &(tv_graph_shape){2, {3, 8}}, false);
     uint32_t s = scalar(&m, 0.5F), u8 = zero_point(&m, TV_ELEMENT_U8, 28), i8 = zero_point(&m, TV_ELEMENT_I8, -3);
     uint32_t y = op1(&m, TV_OP_RELU, dequantize(&m, quantize(&m, m.x, s, u8), s, u8));
     uint32_t same_scale = scalar(&m, 0.5F), same_zero = zero_point(&m, TV_ELEMENT_I8, -3);
@@ -551,7 +522,7 @@ static void pairs_become_ranges(void **unused)
     uint32_t other = zero_point(&m, TV_ELEMENT_I8, 1);
     tv_graph_add_output(&m.b, "a", dequantize(&m, quantize(&m, z, s, i8), s, i8));
     tv_graph_add_output(&m.b, "b", dequantize(&m, quantize(&m, z, s, i8), s, other));
-    assert_int_equal(tv_graph_finish(&m.b, TV_NO_VALUE, &graph), TV_OK);
+    tv_graph *graph = finish_graph(&m);
     assert_int_equal(tv_graph_remove_pairs(graph, NULL, &ranges), TV_OK);
     assert_int_equal(tv_graph_fuse(graph, NULL), TV_OK);
     assert_int_equal(graph->nodes.count, 4); /* Relu, Abs, and the pair that is none */
@@ -616,12 +587,9 @@ static void only_equal_pairs_become_ranges(void **unused)
     (void)unused;
     for (size_t i = 0; i < sizeof pair_cases / sizeof pair_cases[0]; i++) {
         const pair_case *c = &pair_cases[i];
-        maker m = {.rng = {1}};
-        tv_graph *graph;
+        maker m;
         float *ranges;
-        tv_graph_begin(&m.b, 0, 0, NULL);
-        m.b.block = TV_BLOCK_NONE;
-        m.x = tv_graph_input(&m.b, "x", TV_ELEMENT_F32, &(tv_graph_shape){2, {3, 8}});
+        begin_graph(&m, 1, &(tv_graph_shape){2, {3, 8}}, false);
         uint32_t scale = scale_of(&m, c, c->scale), other = scale_of(&m, c, c->other_scale);
         if (c->computed) {
             uint32_t row = tv_graph_add(&m.b, TV_OP_RESHAPE, "r", &m.x, 1, &(tv_graph_attrs){.shape = {1, {24}}});
@@ -631,7 +599,7 @@ static void only_equal_pairs_become_ranges(void **unused)
         uint32_t q = pair_node(&m, c, TV_OP_QUANTIZE_LINEAR, m.x, scale, c->zero);
         tv_graph_add_output(&m.b, "y",
                             op1(&m, TV_OP_RELU, pair_node(&m, c, TV_OP_DEQUANTIZE_LINEAR, q, other, c->other_zero)));
-        assert_int_equal(tv_graph_finish(&m.b, TV_NO_VALUE, &graph), TV_OK);
+        tv_graph *graph = finish_graph(&m);
         assert_int_equal(tv_graph_remove_pairs(graph, NULL, &ranges), TV_OK);
         double expected = c->range < 0 ? 64 : c->range; /* of channels: the largest scale, 0.5 * 128 */
         if (fabs((double)ranges[m.x] - expected) > 1e-6)
@@ -648,7 +616,6 @@ static void integers_of_other_nodes_are_no_pairs(void **unused)
 {
     (void)unused;
     maker m = {.rng = {1}};
-    tv_graph *graph;
     float *ranges;
     tv_graph_begin(&m.b, 0, 0, NULL);
     m.b.block = TV_BLOCK_NONE;
@@ -656,7 +623,7 @@ static void integers_of_other_nodes_are_no_pairs(void **unused)
     uint32_t s = scalar(&m, 0.5F), zero = zero_point(&m, TV_ELEMENT_I8, 0);
     tv_graph_add_output(&m.b, "a", dequantize(&m, m.x, s, zero));
     tv_graph_add_output(&m.b, "b", dequantize(&m, op1(&m, TV_OP_ABS, m.x), s, zero));
-    assert_int_equal(tv_graph_finish(&m.b, TV_NO_VALUE, &graph), TV_OK);
+    tv_graph *graph = finish_graph(&m);
     assert_int_equal(tv_graph_remove_pairs(graph, NULL, &ranges), TV_OK);
     assert_int_equal(tv_graph_fuse(graph, NULL), TV_OK);
     assert_int_equal(graph->nodes.count, 3);

@@ -1,190 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Networks on pccx: each operator, and small networks, against the host in binary32. */
-#include <math.h>
-
-#include "graph/network.h"
 #include "graph/passes.h"
-#include "graph/resize.h"
+#include "network_models.h"
 #include "trivet/config.h"
-#include "unit.h"
 
 extern const tv_network_backend tv_network_pccx;
 
-typedef struct maker {
-    tv_graph_builder b;
-    unit_rng rng;
-    uint32_t x, y; /* inputs; y has the shape of x */
-} maker;
-
-static float next_number(unit_rng *rng) { return (float)unit_below(rng, 2001) / 1000 - 1; }
-
-static uint32_t constant(maker *m, uint32_t rank, const int64_t *dims, float scale, float offset)
-{
-    tv_tensor t;
-    assert_int_equal(tv_tensor_init(&t, TV_ELEMENT_F32, rank, dims, NULL), TV_OK);
-    for (uint64_t i = 0; i < tv_tensor_count(&t); i++)
-        ((float *)t.data)[i] = offset + scale * next_number(&m->rng);
-    uint32_t value = tv_graph_tensor(&m->b, "c", &t, false);
-    tv_tensor_fini(&t);
-    return value;
-}
-
-static uint32_t scalar(maker *m, float value)
-{
-    tv_tensor t = {.element = TV_ELEMENT_F32, .data = &value};
-    return tv_graph_tensor(&m->b, "s", &t, false);
-}
-
-static uint32_t op1(maker *m, tv_graph_op op, uint32_t x) { return tv_graph_add1(&m->b, op, "v", x); }
-static uint32_t op2(maker *m, tv_graph_op op, uint32_t a, uint32_t b) { return tv_graph_add2(&m->b, op, "v", a, b); }
-
-static uint32_t linear(maker *m, uint32_t x, int64_t rows, int64_t columns, tv_activation activation, uint32_t residual)
-{
-    uint32_t w = constant(m, 2, (int64_t[]){rows, columns}, 1 / sqrtf((float)columns), 0);
-    uint32_t bias = constant(m, 1, &rows, 0.2F, 0);
-    return tv_graph_add(&m->b, TV_OP_LINEAR, "v", (uint32_t[]){x, w, bias, residual}, residual == TV_NO_VALUE ? 3 : 4,
-                        &(tv_graph_attrs){.activation = activation, .alpha = 0, .beta = 0.5F});
-}
-
-/* {kernel, stride, pad, dilation} of both axes */
-typedef struct window {
-    int64_t kernel, stride, pad, dilation;
-} window;
-
-static tv_graph_lists lists_of(window g)
-{
-    return (tv_graph_lists){.kernel = {g.kernel, g.kernel},
-                            .stride = {g.stride, g.stride},
-                            .dilation = {g.dilation, g.dilation},
-                            .pad_begin = {g.pad, g.pad},
-                            .pad_end = {g.pad, g.pad}};
-}
-
-static uint32_t conv(maker *m, uint32_t x, int64_t out, int64_t in, uint32_t groups, window g, uint32_t residual,
-                     tv_activation activation)
-{
-    tv_graph_lists lists = lists_of(g);
-    int64_t per_group = in / groups;
-    float scale = 1.7F / sqrtf((float)(per_group * g.kernel * g.kernel));
-    uint32_t w = constant(m, 4, (int64_t[]){out, per_group, g.kernel, g.kernel}, scale, 0);
-    uint32_t bias = constant(m, 1, &out, 0.2F, 0);
-    return tv_graph_add(
-        &m->b, TV_OP_CONV, "v", (uint32_t[]){x, w, bias, residual}, residual == TV_NO_VALUE ? 3 : 4,
-        &(tv_graph_attrs){.lists = &lists, .groups = groups, .activation = activation, .alpha = 0, .beta = 0.5F});
-}
-
-static uint32_t pool(maker *m, tv_graph_op op, uint32_t x, window g)
-{
-    tv_graph_lists lists = lists_of(g);
-    return tv_graph_add(&m->b, op, "v", &x, 1, &(tv_graph_attrs){.lists = &lists});
-}
-
-static uint32_t reshape(maker *m, uint32_t x, tv_graph_shape shape)
-{
-    return tv_graph_add(&m->b, TV_OP_RESHAPE, "v", &x, 1, &(tv_graph_attrs){.shape = shape});
-}
-
-static uint32_t transpose(maker *m, uint32_t x, const uint32_t *perm, uint32_t rank)
-{
-    tv_graph_lists lists = {.perm = {0}};
-    memcpy(lists.perm, perm, rank * sizeof *perm);
-    return tv_graph_add(&m->b, TV_OP_TRANSPOSE, "v", &x, 1, &(tv_graph_attrs){.lists = &lists});
-}
-
 /* ---- Networks ---- */
 
-#define NO TV_ACTIVATION_NONE
-
-static uint32_t perceptron(maker *m)
-{
-    uint32_t h = linear(m, m->x, 40, 24, TV_ACTIVATION_RELU, TV_NO_VALUE);
-    return linear(m, linear(m, h, 40, 40, TV_ACTIVATION_TANH, h), 10, 40, NO, TV_NO_VALUE);
-}
-static uint32_t residual_linear(maker *m) { return linear(m, m->x, 24, 24, NO, m->y); }
-static uint32_t clipped_linear(maker *m) { return linear(m, m->x, 24, 24, TV_ACTIVATION_CLIP, TV_NO_VALUE); }
-static uint32_t convolution(maker *m)
-{
-    return conv(m, m->x, 12, 16, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU);
-}
-static uint32_t strided(maker *m) { return conv(m, m->x, 8, 16, 1, (window){3, 2, 1, 1}, TV_NO_VALUE, NO); }
-static uint32_t strided7(maker *m) { return conv(m, m->x, 8, 16, 1, (window){7, 2, 3, 1}, TV_NO_VALUE, NO); }
-static uint32_t strided1(maker *m) { return conv(m, m->x, 8, 16, 1, (window){1, 2, 0, 1}, TV_NO_VALUE, NO); }
-static uint32_t patches(maker *m) { return conv(m, m->x, 8, 16, 1, (window){4, 4, 0, 1}, TV_NO_VALUE, NO); }
-static uint32_t dilated(maker *m) { return conv(m, m->x, 8, 16, 1, (window){3, 1, 2, 2}, TV_NO_VALUE, NO); }
-static uint32_t unpadded(maker *m) { return conv(m, m->x, 5, 16, 1, (window){3, 1, 0, 1}, TV_NO_VALUE, NO); }
-static uint32_t depthwise(maker *m)
-{
-    return conv(m, m->x, 16, 16, 16, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_CLIP);
-}
-static uint32_t depthwise_strided(maker *m) { return conv(m, m->x, 16, 16, 16, (window){3, 2, 1, 1}, TV_NO_VALUE, NO); }
-static uint32_t grouped(maker *m) { return conv(m, m->x, 32, 16, 2, (window){3, 1, 1, 1}, TV_NO_VALUE, NO); }
-static uint32_t residual_conv(maker *m)
-{
-    uint32_t y = conv(m, m->x, 16, 16, 1, (window){3, 1, 1, 1}, m->y, TV_ACTIVATION_RELU);
-    return conv(m, y, 16, 16, 1, (window){1, 1, 0, 1}, y, TV_ACTIVATION_RELU);
-}
-/* {kernel, stride, pad, dilation}, elements added after, and groups. */
-static uint32_t transposed(maker *m, int64_t in, int64_t out, window g, int64_t added, uint32_t groups)
-{
-    tv_graph_lists lists = lists_of(g);
-    lists.output_padding[0] = lists.output_padding[1] = added;
-    uint32_t w = constant(m, 4, (int64_t[]){in, out / groups, g.kernel, g.kernel}, 1 / sqrtf((float)(in / groups)), 0);
-    uint32_t bias = constant(m, 1, &out, 0.5F, 0);
-    return tv_graph_add(&m->b, TV_OP_CONV_TRANSPOSE, "v", (uint32_t[]){m->x, w, bias}, 3,
-                        &(tv_graph_attrs){.lists = &lists, .groups = groups});
-}
-static uint32_t upsample(maker *m) { return transposed(m, 16, 12, (window){2, 2, 0, 1}, 0, 1); }
-static uint32_t overlapped(maker *m) { return op1(m, TV_OP_RELU, transposed(m, 16, 8, (window){4, 2, 1, 1}, 1, 1)); }
-static uint32_t transposed_dilated(maker *m) { return transposed(m, 16, 8, (window){3, 3, 2, 2}, 0, 1); }
-static uint32_t transposed_groups(maker *m) { return transposed(m, 16, 32, (window){3, 2, 1, 1}, 0, 4); }
-static uint32_t transposed_depthwise(maker *m) { return transposed(m, 128, 128, (window){3, 2, 0, 1}, 0, 128); }
-static uint32_t gaps(maker *m) { return transposed(m, 16, 8, (window){1, 2, 0, 1}, 0, 1); }
-static uint32_t transposed1(maker *m) { return transposed(m, 16, 8, (window){3, 1, 1, 1}, 0, 1); }
-static uint32_t few_channels(maker *m)
-{
-    uint32_t y = conv(m, m->x, 8, 3, 1, (window){7, 2, 3, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU);
-    return conv(m, y, 5, 8, 1, (window){3, 1, 1, 2}, TV_NO_VALUE, NO);
-}
-static uint32_t max_pool(maker *m) { return pool(m, TV_OP_MAX_POOL, m->x, (window){3, 2, 1, 1}); }
-static uint32_t mean_pool(maker *m) { return pool(m, TV_OP_AVERAGE_POOL, m->x, (window){2, 2, 0, 1}); }
-static uint32_t lenet(maker *m)
-{
-    uint32_t y = conv(m, m->x, 20, 16, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU);
-    y = pool(m, TV_OP_MAX_POOL, y, (window){2, 2, 0, 1});
-    y = conv(m, y, 24, 20, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU);
-    y = tv_graph_add(
-        &m->b, TV_OP_AVERAGE_POOL, "v", &y, 1,
-        &(tv_graph_attrs){.lists = &(tv_graph_lists){.kernel = {5, 4}, .stride = {1, 1}, .dilation = {1, 1}}});
-    return linear(m, reshape(m, y, (tv_graph_shape){2, {2, 24}}), 10, 24, NO, TV_NO_VALUE);
-}
 /* A residual block of ResNet, whose values are as large as a third of L2. */
 static uint32_t block(maker *m)
 {
-    uint32_t x = pool(m, TV_OP_MAX_POOL, conv(m, m->x, 64, 3, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU),
-                      (window){3, 2, 1, 1});
-    uint32_t y = conv(m, x, 64, 64, 1, (window){1, 1, 0, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU);
-    y = conv(m, y, 64, 64, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU);
-    x = conv(m, x, 128, 64, 1, (window){1, 1, 0, 1}, TV_NO_VALUE, NO);
-    return conv(m, y, 128, 64, 1, (window){1, 1, 0, 1}, x, TV_ACTIVATION_RELU);
-}
-/* Values of different sizes with long lives, of which L2 has room for some only. */
-static uint32_t pyramid(maker *m)
-{
-    uint32_t x = m->x, kept[6] = {TV_NO_VALUE};
-    for (unsigned i = 0; i < 24; i++) {
-        uint32_t channels = 16U << i % 3, from = i ? 16U << (i - 1) % 3 : 16;
-        x = conv(m, x, channels, from, 1, (window){1, 1, 0, 1}, i >= 6 ? kept[i % 6] : TV_NO_VALUE,
-                 i % 2 ? TV_ACTIVATION_RELU : NO);
-        kept[i % 6] = x;
-    }
-    return x;
+    uint32_t x =
+        pool(m, TV_OP_MAX_POOL, conv(m, m->x, (conv_size){64, 3, 1, {3, 1, 1, 1}}, TV_NO_VALUE, TV_ACTIVATION_RELU),
+             (window){3, 2, 1, 1});
+    uint32_t y = conv(m, x, (conv_size){64, 64, 1, {1, 1, 0, 1}}, TV_NO_VALUE, TV_ACTIVATION_RELU);
+    y = conv(m, y, (conv_size){64, 64, 1, {3, 1, 1, 1}}, TV_NO_VALUE, TV_ACTIVATION_RELU);
+    x = conv(m, x, (conv_size){128, 64, 1, {1, 1, 0, 1}}, TV_NO_VALUE, NO);
+    return conv(m, y, (conv_size){128, 64, 1, {1, 1, 0, 1}}, x, TV_ACTIVATION_RELU);
 }
 /* What fusion makes one node of, several times. */
 static uint32_t spelled_out(maker *m)
 {
     uint32_t x = m->x;
     for (unsigned i = 0; i < 4; i++) {
-        x = conv(m, x, 16, 16, 1, (window){1, 1, 0, 1}, TV_NO_VALUE, NO);
+        x = conv(m, x, (conv_size){16, 16, 1, {1, 1, 0, 1}}, TV_NO_VALUE, NO);
         x = op2(m, TV_OP_MUL, x, constant(m, 3, (int64_t[]){16, 1, 1}, 0.5F, 1));
         x = op2(m, TV_OP_ADD, x, constant(m, 3, (int64_t[]){16, 1, 1}, 0.5F, 0));
         x = op1(m, TV_OP_RELU, x);
@@ -196,19 +36,10 @@ static uint32_t clips(maker *m)
 {
     tv_graph_attrs around = {.alpha = -0.5F, .beta = 0.75F}, beside = {.alpha = 0.25F, .beta = 1.5F};
     uint32_t y = tv_graph_add(&m->b, TV_OP_CLIP, "v", &m->x, 1, &around);
-    y = conv(m, y, 16, 16, 1, (window){1, 1, 0, 1}, TV_NO_VALUE, NO);
+    y = conv(m, y, (conv_size){16, 16, 1, {1, 1, 0, 1}}, TV_NO_VALUE, NO);
     y = tv_graph_add(&m->b, TV_OP_CLIP, "v", &y, 1, &beside);
-    y = conv(m, y, 12, 16, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU);
+    y = conv(m, y, (conv_size){12, 16, 1, {3, 1, 1, 1}}, TV_NO_VALUE, TV_ACTIVATION_RELU);
     return pool(m, TV_OP_MAX_POOL, pool(m, TV_OP_MAX_POOL, y, (window){3, 1, 1, 1}), (window){2, 2, 0, 1});
-}
-static uint32_t sum(maker *m) { return op2(m, TV_OP_ADD, m->x, m->y); }
-static uint32_t difference(maker *m) { return op2(m, TV_OP_SUB, m->x, m->y); }
-static uint32_t product(maker *m) { return op2(m, TV_OP_MUL, m->x, m->y); }
-static uint32_t maximum(maker *m) { return op2(m, TV_OP_MAX, m->x, m->y); }
-static uint32_t minimum(maker *m) { return op2(m, TV_OP_MIN, m->x, m->y); }
-static uint32_t quotient(maker *m)
-{
-    return op2(m, TV_OP_DIV, m->x, op2(m, TV_OP_ADD, op1(m, TV_OP_EXP, m->y), scalar(m, 0.5F)));
 }
 static uint32_t row_operands(maker *m)
 {
@@ -231,107 +62,25 @@ static uint32_t functions(maker *m)
     v = op2(m, TV_OP_SUB, v, op1(m, TV_OP_NEG, m->y));
     return op2(m, TV_OP_SUB, v, op1(m, TV_OP_HARD_SWISH, m->x));
 }
-static uint32_t softmax(maker *m) { return op1(m, TV_OP_SOFTMAX, op2(m, TV_OP_MUL, m->x, scalar(m, 4))); }
 /* The mask is different for each element, and the largest sum of a row is far from 0. */
 static uint32_t masked_softmax(maker *m)
 {
     return op1(m, TV_OP_SOFTMAX, op2(m, TV_OP_ADD, m->x, constant(m, 1, (int64_t[]){24}, 5000, -8000)));
 }
-static uint32_t means(maker *m) { return op2(m, TV_OP_SUB, m->x, op1(m, TV_OP_REDUCE_MEAN, m->x)); }
-static uint32_t layer_norm(maker *m)
-{
-    uint32_t gain = constant(m, 1, (int64_t[]){24}, 0.5F, 1), bias = constant(m, 1, (int64_t[]){24}, 0.5F, 0);
-    return tv_graph_add(&m->b, TV_OP_NORM, "v", (uint32_t[]){op2(m, TV_OP_ADD, m->x, scalar(m, 0.5F)), gain, bias}, 3,
-                        &(tv_graph_attrs){.groups = 1, .subtract_mean = true, .epsilon = 1e-5F});
-}
-static uint32_t attention(maker *m)
-{
-    const uint32_t heads[] = {0, 2, 1, 3}, last[] = {0, 1, 3, 2};
-    tv_graph_shape split = {4, {1, 11, 3, 8}};
-    uint32_t q = transpose(m, reshape(m, linear(m, m->x, 24, 24, NO, TV_NO_VALUE), split), heads, 4),
-             k = transpose(m, reshape(m, linear(m, m->x, 24, 24, NO, TV_NO_VALUE), split), heads, 4),
-             v = transpose(m, reshape(m, linear(m, m->y, 24, 24, NO, TV_NO_VALUE), split), heads, 4),
-             scores = op2(m, TV_OP_MATMUL, q, transpose(m, k, last, 4));
-    uint32_t y = op2(m, TV_OP_MATMUL, op1(m, TV_OP_SOFTMAX, scores), v);
-    return linear(m, reshape(m, transpose(m, y, heads, 4), (tv_graph_shape){2, {11, 24}}), 24, 24, NO, TV_NO_VALUE);
-}
-static uint32_t concatenation(maker *m)
-{
-    tv_graph_attrs attrs = {.axis_from_end = 2};
-    uint32_t y = tv_graph_add(&m->b, TV_OP_CONCAT, "v", (uint32_t[]){m->x, m->y}, 2, &attrs);
-    return conv(m, y, 8, 32, 1, (window){1, 1, 0, 1}, TV_NO_VALUE, NO);
-}
-/* A constant, as a class token is, before a value in L2, and the other way round. */
-static uint32_t concatenated_rows(maker *m)
-{
-    tv_graph_attrs attrs = {.axis_from_end = 1};
-    uint32_t token = constant(m, 2, (int64_t[]){1, 24}, 1, 0), y = op1(m, TV_OP_RELU, m->x);
-    y = tv_graph_add(&m->b, TV_OP_CONCAT, "v", (uint32_t[]){token, y, token}, 3, &attrs);
-    return linear(m, y, 24, 24, NO, TV_NO_VALUE);
-}
-
 static uint32_t joined_channels(maker *m)
 {
-    uint32_t a = conv(m, m->x, 8, 16, 1, (window){1, 1, 0, 1}, TV_NO_VALUE, NO), b = op1(m, TV_OP_NEG, a);
+    uint32_t a = conv(m, m->x, (conv_size){8, 16, 1, {1, 1, 0, 1}}, TV_NO_VALUE, NO), b = op1(m, TV_OP_NEG, a);
     uint32_t y =
         tv_graph_add(&m->b, TV_OP_CONCAT, "v", (uint32_t[]){a, b, pool(m, TV_OP_MAX_POOL, a, (window){3, 1, 1, 1})}, 3,
                      &(tv_graph_attrs){.axis_from_end = 2});
-    y = conv(m, y, 16, 24, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, TV_ACTIVATION_RELU);
+    y = conv(m, y, (conv_size){16, 24, 1, {3, 1, 1, 1}}, TV_NO_VALUE, TV_ACTIVATION_RELU);
     y = tv_graph_add(&m->b, TV_OP_CONCAT, "v", (uint32_t[]){y, m->y}, 2, &(tv_graph_attrs){.axis_from_end = 2});
-    return op2(m, TV_OP_ADD, conv(m, y, 12, 32, 1, (window){3, 1, 0, 1}, TV_NO_VALUE, NO),
-               conv(m, y, 12, 32, 1, (window){3, 1, 1, 2}, TV_NO_VALUE, NO));
+    return op2(m, TV_OP_ADD, conv(m, y, (conv_size){12, 32, 1, {3, 1, 0, 1}}, TV_NO_VALUE, NO),
+               conv(m, y, (conv_size){12, 32, 1, {3, 1, 1, 2}}, TV_NO_VALUE, NO));
 }
 
 /* ---- Moves of elements ---- */
 
-static uint32_t crossed(maker *m)
-{
-    const uint32_t perm[] = {1, 0};
-    return op2(m, TV_OP_ADD, transpose(m, m->x, perm, 2), transpose(m, m->y, perm, 2));
-}
-static uint32_t joined(maker *m)
-{
-    uint32_t slice = tv_graph_add(&m->b, TV_OP_SLICE, "v", &m->x, 1, &(tv_graph_attrs){.start = 3, .end = 20});
-    return tv_graph_add(&m->b, TV_OP_CONCAT, "v", (uint32_t[]){slice, m->y, slice}, 3,
-                        &(tv_graph_attrs){.axis_from_end = 0});
-}
-static uint32_t padded(maker *m)
-{
-    tv_graph_lists lists = {.begin = {1, 5}, .end = {2, 1}};
-    return tv_graph_add(&m->b, TV_OP_PAD, "v", &m->x, 1, &(tv_graph_attrs){.lists = &lists, .mode = TV_PAD_CONSTANT});
-}
-static uint32_t flattened(maker *m) { return reshape(m, m->x, (tv_graph_shape){2, {24, 11}}); }
-/* Of images to rows of pixels. */
-static uint32_t flattened_image(maker *m)
-{
-    uint32_t y = conv(m, m->x, 12, 16, 1, (window){3, 1, 1, 1}, TV_NO_VALUE, NO);
-    return reshape(m, y, (tv_graph_shape){2, {2, 960}});
-}
-static uint32_t enlarged(maker *m)
-{
-    tv_graph_lists lists = {.scale = {1, 1, 2, 1.5}};
-    tv_resize nearest = {.method = TV_RESIZE_NEAREST, .coordinates = TV_RESIZE_ASYMMETRIC, .rounding = TV_RESIZE_FLOOR};
-    uint32_t y = conv(m, m->x, 12, 16, 1, (window){1, 1, 0, 1}, TV_NO_VALUE, NO);
-    return tv_graph_add(
-        &m->b, TV_OP_RESIZE, "v", &y, 1,
-        &(tv_graph_attrs){.lists = &lists, .shape = {4, {2, 12, 20, 12}}, .mode = tv_resize_pack(nearest)});
-}
-
-typedef struct network {
-    const char *name;
-    uint32_t (*make)(maker *m);
-    tv_graph_shape shape;
-    bool two_inputs;
-} network;
-
-#define ROWS                                                                                                           \
-    {                                                                                                                  \
-        2, { 11, 24 }                                                                                                  \
-    }
-#define IMAGES                                                                                                         \
-    {                                                                                                                  \
-        4, { 2, 16, 10, 8 }                                                                                            \
-    }
 static const network networks[] = {
     {"perceptron", perceptron, ROWS, false},
     {"linear with residual", residual_linear, ROWS, true},
@@ -388,26 +137,6 @@ static const network networks[] = {
     {"enlarged image", enlarged, IMAGES, false},
 };
 
-static void print_diagnostic(void *user, const tv_diag *d)
-{
-    (void)user;
-    print_message("%s\n", d->message);
-}
-
-static tv_graph *make_graph(const network *n)
-{
-    maker m = {.rng = {7}};
-    tv_graph *graph;
-    tv_graph_begin(&m.b, 0, 0, &(tv_diag_sink){print_diagnostic, NULL});
-    m.b.block = TV_BLOCK_NONE;
-    m.x = tv_graph_input(&m.b, "x", TV_ELEMENT_F32, &n->shape);
-    if (n->two_inputs)
-        m.y = tv_graph_input(&m.b, "y", TV_ELEMENT_F32, &n->shape);
-    tv_graph_add_output(&m.b, "out", n->make(&m));
-    assert_int_equal(tv_graph_finish(&m.b, TV_NO_VALUE, &graph), TV_OK);
-    return graph;
-}
-
 static tv_config *pccx_config(const char *l2_words)
 {
     tv_config *config;
@@ -417,66 +146,27 @@ static tv_config *pccx_config(const char *l2_words)
     return config;
 }
 
-/* The largest magnitude of each value of a run. The caller frees them. */
-static float *find_ranges(const tv_graph *graph, void *host)
+/* Similarity of the first output with that of the host. */
+static double compare(const network *n, unsigned bits, const char *l2_words, bool calibrated)
 {
-    float *ranges = calloc(graph->values.count, sizeof *ranges);
-    assert_non_null(ranges);
-    for (uint32_t v = 0; v < graph->values.count; v++) {
-        const tv_tensor *t = tv_network_host.tensor(host, v);
-        for (uint64_t i = 0; t && i < tv_tensor_count(t); i++)
-            ranges[v] = fmaxf(ranges[v], (float)fabs(tv_tensor_real(t, i)));
-    }
-    return ranges;
-}
-
-/* Similarity of the first output with that of the host; and, if not NULL, the cycles. */
-static double compare(const network *n, unsigned bits, const char *l2_words, bool calibrated, uint64_t *cycles)
-{
-    const tv_diag_sink sink = {print_diagnostic, NULL};
     tv_graph *graph = make_graph(n);
+    reference r;
+    void *state;
+    tv_config *config = pccx_config(l2_words);
     if (bits == 4)
         assert_int_equal(tv_graph_fuse(graph, NULL), TV_OK);
-    tv_tensor x[2] = {{0}};
-    unit_rng rng = {3};
-    void *host, *state;
-    tv_config *config = pccx_config(l2_words);
-    for (size_t k = 0; k < graph->inputs.count; k++) {
-        tv_tensor type = tv_graph_tensor_of(graph, graph->inputs.data[k]);
-        assert_int_equal(tv_tensor_init(&x[k], type.element, type.rank, type.dims, NULL), TV_OK);
-        for (uint64_t i = 0; i < tv_tensor_count(&x[k]); i++)
-            ((float *)x[k].data)[i] = 2 * next_number(&rng);
-    }
-    const tv_tensor *inputs[2] = {&x[0], &x[1]};
+    run_reference(&r, graph);
     tv_network_options options = {.config = config, .threads = 1, .mode = TV_MODE_FULL, .weight_bits = bits};
-    assert_int_equal(tv_network_host.create(graph, &(tv_network_options){.keep_values = true}, NULL, &host), TV_OK);
-    assert_int_equal(tv_network_host.run(host, inputs, NULL), TV_OK);
-    float *ranges = calibrated ? find_ranges(graph, host) : NULL;
-    options.ranges = ranges;
-    if (tv_network_pccx.create(graph, &options, &sink, &state) != TV_OK)
+    options.ranges = calibrated ? r.ranges : NULL;
+    if (tv_network_pccx.create(graph, &options, &print_sink, &state) != TV_OK)
         fail_msg("%s: not created", n->name);
-    free(ranges);
-    if (tv_network_pccx.run(state, inputs, &sink) != TV_OK)
+    if (tv_network_pccx.run(state, r.inputs, &print_sink) != TV_OK)
         fail_msg("%s: not run", n->name);
-    const tv_tensor *a = tv_network_host.tensor(host, graph->outputs.data[0].value),
-                    *b = tv_network_pccx.tensor(state, graph->outputs.data[0].value);
-    assert_non_null(a);
-    assert_non_null(b);
-    double ab = 0, aa = 0, bb = 0;
-    for (uint64_t i = 0; i < tv_tensor_count(a); i++) {
-        ab += tv_tensor_real(a, i) * tv_tensor_real(b, i);
-        aa += tv_tensor_real(a, i) * tv_tensor_real(a, i);
-        bb += tv_tensor_real(b, i) * tv_tensor_real(b, i);
-    }
-    if (cycles)
-        *cycles = tv_machine_clock(tv_network_pccx.machine(state));
-    for (size_t k = 0; k < graph->inputs.count; k++)
-        tv_tensor_fini(&x[k]);
-    tv_network_host.destroy(host);
+    double cosine = similarity(r.output, tv_network_pccx.tensor(state, graph->outputs.data[0].value));
     tv_network_pccx.destroy(state);
     tv_config_free(config);
-    tv_graph_free(graph);
-    return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 0;
+    free_reference(&r);
+    return cosine;
 }
 
 static void results_are_those_of_the_host(void **unused)
@@ -484,9 +174,8 @@ static void results_are_those_of_the_host(void **unused)
     bool good = true;
     (void)unused;
     for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) {
-        double eight = compare(&networks[i], 8, NULL, false, NULL),
-               four = compare(&networks[i], 4, "24000", false, NULL),
-               clipped = compare(&networks[i], 8, NULL, true, NULL);
+        double eight = compare(&networks[i], 8, NULL, false), four = compare(&networks[i], 4, "24000", false),
+               clipped = compare(&networks[i], 8, NULL, true);
         if (!(eight >= 0.999) || !(four >= 0.98) || !(clipped >= 0.999)) {
             print_message("%s: similarity %.6f with 8 bits, %.6f with 4, %.6f with 8 and ranges\n", networks[i].name,
                           eight, four, clipped);
