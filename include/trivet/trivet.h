@@ -46,5 +46,6 @@
 #include "trivet/text.h"
 #include "trivet/trace.h"
 #include "trivet/trace_file.h"
+#include "trivet/window.h"
 
 #endif

@@ -19,14 +19,13 @@
 #include "sim/memory.h"
 #include "sim/pool.h"
 #include "sim/values.h"
+#include "trivet/window.h"
 
 enum {
     PCCX_WORD_BYTES = 16, /* an L2 word … */
     PCCX_LANES = 8,       /* … of 8 BF16 lanes */
     PCCX_ENTRY_BYTES = 6  /* a constant: three values of 16 bits */
 };
-
-enum { PCCX_STATUS_BUSY = 1, PCCX_STATUS_DONE = 2, PCCX_STATUS_ERROR = 4 };
 
 enum { PCCX_FIFO_TO_SFU, PCCX_FIFO_TO_GEMV, PCCX_FIFOS };
 
@@ -35,6 +34,16 @@ typedef struct pccx_fifo {
     uint16_t *ring;
     uint32_t head, count;
 } pccx_fifo;
+
+/* A completion record of STAT_OUT. */
+typedef struct pccx_completion {
+    uint64_t index, cycle;
+} pccx_completion;
+
+typedef struct pccx_stat {
+    pccx_completion *ring;
+    uint32_t depth, head, count;
+} pccx_stat;
 
 /* A weight stream: the descriptors of the loaded program, after those that earlier programs have not taken. */
 typedef struct pccx_weights {
@@ -102,11 +111,13 @@ typedef struct pccx_machine {
     uint64_t macs[PCCX_STREAMS];
     uint64_t bytes[PCCX_PATHS];
 
-    uint32_t command_low;
+    uint32_t command_low, command_high;
+    uint64_t stream_addr, stream_bytes; /* of the descriptor that the host writes */
+    pccx_stat stat;
     tv_buf commands;        /* instruction words that the host wrote … */
     uint64_t commands_done; /* … after this number that have run and are not stored any more */
-    uint32_t status;
-    bool ended; /* everything has drained */
+    uint32_t status;        /* TV_WINDOW_ bits without FULL */
+    bool ended;             /* everything has drained */
     tv_fault_record fault;
     tv_trace_sink sink;
 } pccx_machine;
@@ -120,6 +131,13 @@ static inline uint64_t pccx_pending_end(const pccx_machine *machine)
 /* state.c */
 void pccx_visit_state(void *state, tv_state_visitor *visitor);
 bool pccx_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out);
+
+/* window.c */
+void pccx_window_read(const pccx_machine *m, uint64_t byte, uint8_t *out, size_t bytes);
+void pccx_window_write(pccx_machine *m, uint64_t byte, const uint8_t *data, size_t bytes);
+
+/* Appends a completion record; `user` is the machine. */
+void pccx_window_complete(void *user, int64_t index, uint64_t cycle);
 
 /* Members of the target: spaces.c, stats.c, check.c. */
 int pccx_space_at(const void *state, unsigned i, tv_space *out);

@@ -38,6 +38,7 @@ static void destroy(void *state)
     tv_buf_fini(&m->scratch);
     tv_pool_free(m->pool);
     tv_buf_fini(&m->commands);
+    free(m->stat.ring);
     tv_fault_record_fini(&m->fault);
     free(m);
 }
@@ -73,6 +74,12 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
         if (!m->fifos[i].ring)
             status = tv_fail_memory(sink);
     }
+    m->stat.depth = (uint32_t)tv_config_integer(config, PCCX_PARAM_STAT_DEPTH);
+    m->stat.ring = calloc(m->stat.depth, sizeof *m->stat.ring);
+    if (status == TV_OK && !m->stat.ring)
+        status = tv_fail_memory(sink);
+    m->timing.completed = pccx_window_complete;
+    m->timing.completed_user = m;
     if (status != TV_OK) {
         destroy(m);
         return status;
@@ -103,7 +110,7 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
         return tv_fail_memory(sink);
     for (unsigned k = 0; k < PCCX_STREAMS; k++)
         for (uint64_t i = 0; tv_program_descriptor_at(program, k, i, &d); i++)
-            pccx_timing_append(&m->timing, k, d.bytes);
+            pccx_timing_append(&m->timing, k, d.bytes, m->timing.latest_end);
     for (uint64_t i = 0; tv_program_segment_at(program, i, &segment); i++) {
         if (segment.bytes)
             tv_memory_write(&m->host, segment.addr, segment.bytes, segment.size);
@@ -137,7 +144,7 @@ static void raise_fault(pccx_machine *m, uint64_t word, int row, const tv_code *
 {
     const tv_program *program = m->next < m->count ? m->program : NULL; /* NULL: a command of the host */
     tv_fault_raise_word(&m->fault, &tv_isa_pccx, program, m->next, word, row, code, message);
-    m->status |= PCCX_STATUS_ERROR;
+    m->status |= TV_WINDOW_ERROR;
 }
 
 static void raise_illegal(pccx_machine *m, uint64_t word, const tv_illegal *illegal)
@@ -206,7 +213,7 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *w
     if (m->ended && m->next < pccx_pending_end(m)) /* the host has written more commands */
         pccx_timing_begin(&m->timing);
     m->ended = false;
-    m->status = (m->status & ~(uint32_t)PCCX_STATUS_DONE) | PCCX_STATUS_BUSY;
+    m->status = (m->status & ~(uint32_t)TV_WINDOW_DONE) | TV_WINDOW_BUSY;
     *why = TV_STOP_END;
     while (m->next < pccx_pending_end(m) && !m->fault.raised) {
         if (m->next >= limits->until) {
@@ -234,8 +241,8 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *w
         m->commands_done += m->commands.len / 8;
         m->commands.len = 0;
     }
-    m->status &= ~(uint32_t)PCCX_STATUS_BUSY;
-    m->status |= m->fault.raised ? 0 : PCCX_STATUS_DONE;
+    m->status &= ~(uint32_t)TV_WINDOW_BUSY;
+    m->status |= m->fault.raised ? 0 : TV_WINDOW_DONE;
     return m->fault.raised ? tv_fault_status(&m->fault) : TV_OK;
 }
 
@@ -283,6 +290,7 @@ static void trace(void *state, const tv_trace_sink *sink)
     pccx_machine *m = state;
     if (tv_is_traced(&m->timing.emitter)) { /* instructions in flight are reported as if the run ended here */
         pccx_timing ending = m->timing;
+        ending.completed = NULL;
         pccx_timing_drain(&ending);
     }
     m->sink = sink ? *sink : (tv_trace_sink){0};

@@ -12,6 +12,9 @@ enum {
     PCCX_PARAM_COUNT
 };
 
+/* window.map */
+enum { PCCX_WINDOW_HALVES, PCCX_WINDOW_WORD };
+
 /* gemv.parallel_lane */
 enum { PCCX_PARALLEL_CORES, PCCX_PARALLEL_LANES };
 

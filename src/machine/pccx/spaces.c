@@ -26,8 +26,8 @@ int pccx_space_at(const void *state, unsigned i, tv_space *out)
         {"const", 6, 2 * PCCX_CACHE_ENTRIES, "Constant Cache: bank * 64 + entry, three 16-bit values each", 0, TV_U16,
          NULL},
         {"emax", 2, 1, "e_max, one BF16", 0, TV_BF16, NULL, 0},
-        {"mmio", 1, 4096, "the driver's window: 0x00 INSTR_LO, 0x04 INSTR_HI, 0x08 STATUS; whole 32-bit registers", 0,
-         TV_HEX32, NULL, 0},
+        {"mmio", 1, 4096, "the driver's register window (trivet/window.h); whole 32-bit registers", 0, TV_HEX32, NULL,
+         0},
         {"fifo_to_sfu", 2, m->control.fifo_elements, "direct FIFO from GEMV to the SFU, from its front on", 0, TV_BF16,
          NULL, 1},
         {"fifo_to_gemv", 2, m->control.fifo_elements, "direct FIFO from the SFU to GEMV, from its front on", 0, TV_BF16,
@@ -95,9 +95,8 @@ void pccx_read_space(void *state, unsigned space, uint64_t byte, void *data, siz
         for (size_t i = 0; i < bytes; i++)
             out[i] = (uint8_t)(m->e_max >> ((byte + i) * 8));
         break;
-    case SPACE_MMIO: /* registers other than STATUS read as 0 */
-        for (size_t i = 0; i < bytes; i++)
-            out[i] = byte + i >= 8 && byte + i < 12 ? (uint8_t)(m->status >> ((byte + i - 8) * 8)) : 0;
+    case SPACE_MMIO:
+        pccx_window_read(m, byte, out, bytes);
         break;
     case SPACE_FIFO_TO_SFU:
         read_fifo(m, PCCX_FIFO_TO_SFU, byte, out, bytes);
@@ -105,29 +104,6 @@ void pccx_read_space(void *state, unsigned space, uint64_t byte, void *data, siz
     case SPACE_FIFO_TO_GEMV:
         read_fifo(m, PCCX_FIFO_TO_GEMV, byte, out, bytes);
         break;
-    }
-}
-
-/* Writing INSTR_HI pushes the instruction word to the command FIFO; if that is full, sets ERROR and changes nothing. */
-static void write_mmio(pccx_machine *m, uint64_t byte, const uint8_t *data, size_t bytes)
-{
-    for (size_t i = 0; i + 4 <= bytes; i += 4) {
-        uint32_t value = tv_load_le32(data + i);
-        if (byte + i == 0)
-            m->command_low = value;
-        if (byte + i != 4)
-            continue;
-        uint64_t waiting = pccx_pending_end(m) - tv_max_u64(m->next, m->count + m->commands_done);
-        if (waiting >= tv_config_integer(m->config, PCCX_PARAM_CMD_DEPTH)) {
-            m->status |= PCCX_STATUS_ERROR;
-            continue;
-        }
-        tv_buf_le(&m->commands, (uint64_t)value << 32 | m->command_low, 8);
-        if (m->commands.failed) {
-            m->status |= PCCX_STATUS_ERROR;
-            continue;
-        }
-        m->status = (m->status & ~(uint32_t)PCCX_STATUS_DONE) | PCCX_STATUS_BUSY;
     }
 }
 
@@ -156,7 +132,7 @@ void pccx_write_space(void *state, unsigned space, uint64_t byte, const void *da
                 (uint16_t)(byte + i ? (m->e_max & 0x00FFu) | (unsigned)in[i] << 8 : (m->e_max & 0xFF00u) | in[i]);
         break;
     case SPACE_MMIO:
-        write_mmio(m, byte, in, bytes);
+        pccx_window_write(m, byte, in, bytes);
         break;
     case SPACE_FIFO_TO_SFU:
         write_fifo(m, PCCX_FIFO_TO_SFU, byte, in, bytes);

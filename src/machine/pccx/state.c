@@ -49,6 +49,7 @@ void pccx_visit_state(void *state, tv_state_visitor *visitor)
     visit_control(&m->control, visitor);
     VISIT(m->timing);
     m->timing.emitter.sink = sink;
+    m->timing.completed_user = m;
     m->timing.share.moved = NULL; /* set again before use */
     m->timing.share.user = NULL;
     if (tv_visit_is_restoring(visitor))
@@ -66,6 +67,12 @@ void pccx_visit_state(void *state, tv_state_visitor *visitor)
     VISIT(m->macs);
     VISIT(m->bytes);
     VISIT(m->command_low);
+    VISIT(m->command_high);
+    VISIT(m->stream_addr);
+    VISIT(m->stream_bytes);
+    VISIT(m->stat.head);
+    VISIT(m->stat.count);
+    tv_visit_bytes(visitor, m->stat.ring, m->stat.depth * sizeof *m->stat.ring);
     tv_visit_buf(visitor, &m->commands);
     VISIT(m->commands_done);
     VISIT(m->status);
@@ -91,8 +98,8 @@ static void print_e_max(const pccx_machine *m, unsigned unused, tv_buf *text)
 static void print_status(const pccx_machine *m, unsigned unused, tv_buf *text)
 {
     (void)unused;
-    tv_buf_printf(text, "0x%" PRIx32 "%s%s%s", m->status, m->status & PCCX_STATUS_BUSY ? " BUSY" : "",
-                  m->status & PCCX_STATUS_DONE ? " DONE" : "", m->status & PCCX_STATUS_ERROR ? " ERROR" : "");
+    tv_buf_printf(text, "0x%" PRIx32 "%s%s%s", m->status, m->status & TV_WINDOW_BUSY ? " BUSY" : "",
+                  m->status & TV_WINDOW_DONE ? " DONE" : "", m->status & TV_WINDOW_ERROR ? " ERROR" : "");
 }
 
 static void print_constants(const pccx_machine *m, unsigned bank, tv_buf *text)

@@ -39,6 +39,7 @@ void pccx_stats(const void *state, tv_stats *out)
                                                [PCCX_PATH_LOAD] = PCCX_PARAM_ACP_RATE,
                                                [PCCX_PATH_STORE] = PCCX_PARAM_ACP_RATE};
     pccx_timing timing = m->timing; /* drained as if the run ended here */
+    timing.completed = NULL;
     timing.emitter.sink = NULL;
     pccx_timing_drain(&timing);
     tv_stats_set_time(out, timing.latest_end, tv_config_integer(m->config, PCCX_PARAM_CORE_HZ));

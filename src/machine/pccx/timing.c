@@ -78,10 +78,18 @@ static void set_stream_limit(pccx_timing *timing, unsigned stream)
         tv_min_u64(timing->stream_total[stream], timing->stream_taken[stream] + timing->stream_fifo);
 }
 
-void pccx_timing_append(pccx_timing *timing, unsigned stream, uint64_t bytes)
+void pccx_timing_append(pccx_timing *timing, unsigned stream, uint64_t bytes, uint64_t cycle)
+{
+    tv_share_advance(&timing->share, cycle);
+    timing->stream_total[stream] += bytes;
+    set_stream_limit(timing, stream);
+}
+
+void pccx_timing_discard(pccx_timing *timing, unsigned stream)
 {
     tv_share_advance(&timing->share, timing->latest_end);
-    timing->stream_total[stream] += bytes;
+    timing->stream_total[stream] = timing->stream_taken[stream];
+    timing->share.flows[stream].moved = tv_ratio_of(timing->stream_taken[stream]);
     set_stream_limit(timing, stream);
 }
 
@@ -193,6 +201,8 @@ static void report_completions(pccx_timing *t, uint64_t now)
         if (!first)
             return;
         first->reported = true;
+        if (t->completed)
+            t->completed(t->completed_user, first->index, first->end);
         if (tv_is_traced(&t->emitter))
             tv_emit(&t->emitter,
                     tv_event_of(TV_EVENT_STATUS, pccx_engine_names[engine], first->index, first->end, first->end));
@@ -357,6 +367,7 @@ uint64_t pccx_timing_preview(const pccx_timing *timing, const pccx_op *op, int64
 {
     pccx_timing copy = *timing;
     copy.emitter.sink = NULL;
+    copy.completed = NULL;
     return pccx_timing_issue(&copy, op, index);
 }
 
@@ -364,6 +375,7 @@ uint64_t pccx_timing_earliest(const pccx_timing *timing)
 {
     pccx_timing copy = *timing;
     copy.emitter.sink = NULL;
+    copy.completed = NULL;
     copy.share.moved = NULL;
     uint64_t cycle = tv_max_u64(copy.head, copy.base + copy.decode_latency + copy.issued);
     return copy.last_synchronous < 0 ? cycle : tv_max_u64(cycle, find_end(&copy, (pccx_engine)copy.last_synchronous));

@@ -58,6 +58,8 @@ typedef struct pccx_timing {
     uint64_t latest_end;
     int last_synchronous; /* engine of the instruction issued last, if it is synchronous; else -1 */
     tv_emitter emitter;
+    void (*completed)(void *user, int64_t index, uint64_t cycle); /* asynchronous operations; NULL: not called */
+    void *completed_user;
 } pccx_timing;
 
 /* False when the rates have no common unit. */
@@ -66,8 +68,11 @@ bool pccx_timing_init(pccx_timing *timing, const tv_config *config);
 /* A program begins at the latest end so far. */
 void pccx_timing_begin(pccx_timing *timing);
 
-/* Appends bytes to a weight stream. */
-void pccx_timing_append(pccx_timing *timing, unsigned stream, uint64_t bytes);
+/* Appends bytes to a weight stream at a cycle. */
+void pccx_timing_append(pccx_timing *timing, unsigned stream, uint64_t bytes, uint64_t cycle);
+
+/* Drops the bytes of a weight stream that no instruction has taken. */
+void pccx_timing_discard(pccx_timing *timing, unsigned stream);
 
 /* Issues the next instruction; `index` is its number over all programs. Returns the issue cycle. */
 uint64_t pccx_timing_issue(pccx_timing *timing, const pccx_op *op, int64_t index);
