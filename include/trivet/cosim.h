@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "trivet/codec.h"
 #include "trivet/commit.h"
 #include "trivet/config.h"
 #include "trivet/file.h"
@@ -231,6 +232,31 @@ TV_API void tv_scoreboard_count(const tv_scoreboard *board, tv_scoreboard_counts
 TV_API tv_status tv_commit_log_compare(tv_machine *machine, tv_commit_log_reader *model, tv_commit_log_reader *design,
                                        const tv_scoreboard_options *options, const tv_diag_sink *sink,
                                        tv_scoreboard_counts *out);
+
+/* ---- Reduction ---- */
+
+typedef struct tv_reduce_options {
+    size_t size; /* sizeof(tv_reduce_options) */
+    /* Whether the program of the assembly source `source` fails in the same way as the whole one: 1 or 0; negative:
+     * stop with the smallest program so far. Its first call has the whole program. Must not be NULL. */
+    int (*fails)(void *user, const char *source);
+    void *user;
+    uint64_t tests_max; /* calls of `fails`; 0: 10,000 */
+} tv_reduce_options;
+
+typedef struct tv_reduced {
+    char *source; /* assembly source; a heap string, the caller frees it with free() */
+    uint64_t instructions, instructions_before;
+    uint64_t tests; /* calls of `fails` */
+    int complete;   /* 0: stopped by `fails` or by the limit */
+} tv_reduced;
+
+/* Reduces `program`, which fails, to a shortest program that fails in the same way: no single instruction, descriptor
+ * or block of its data can be removed, and no bit of its words cleared without another instruction. `options` says what
+ * fails; `codec` is one of the program's target. The caller frees out->source with free(). TV_ERR_INPUT: the target is
+ * not word encoded, the program does not fail, or the size of `options` is not set; TV_ERR_MEMORY. */
+TV_API tv_status tv_program_reduce(const tv_program *program, const tv_codec *codec, const tv_reduce_options *options,
+                                   const tv_diag_sink *sink, tv_reduced *out);
 
 #ifdef __cplusplus
 }

@@ -151,10 +151,37 @@ def logs_are_compared(t):
     t.expect("options of compare", t.call("cosim", "replay", model, "--self-test")[0] == 2)
 
 
+def programs_are_reduced(t):
+    source, out = t.path("long.s"), t.path("short.s")
+    lines = ["        memset fmap_shape[%d], 8, 1, 1" % (i % 7) if i % 3 else "        cvo.%s l2[%d], l2[0], len=40" % (("exp", "sin", "cos")[i % 9 // 3], 16 * i)
+             for i in range(60)]
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("        .target pccx\n" + "\n".join(lines) + "\n        .data 0x40\n        .byte 1,2,3\n")
+    # A sine fails after entry 5 of the shapes has been set.
+    code, _, err = t.call("reduce", source, "-x", "awk '/fmap_shape.5/ {a = 1} /cvo.sin/ && a {b = 7} END {exit b}' {}", "-o", out)
+    with open(out, encoding="utf-8") as file:
+        text = file.read()
+    t.expect("by a status", code == 0 and text.split("\n")[1:] == [
+        "; exit status 7", "        .target pccx", "        memset fmap_shape[5], 0, 0, 0", "        cvo.sin l2[0x0], l2[0x0], len=0", ""], text + err)
+    play = "%s run -q {} --functional --commit-log {log}; sed -i '/CVO_COS/s/\"after\":\"..../\"after\":\"1234/' {log}" % t.trivet
+    code, _, err = t.call("reduce", source, "-x", play, "-o", out)
+    with open(out, encoding="utf-8") as file:
+        text = file.read()
+    t.expect("by a mismatch", code == 0 and text.startswith("; 1 of 60 instructions") and "; wrong-data/CVO_COS/l2: l2[0x0] lane 0" in text and
+             text.endswith("        .target pccx\n        cvo.cos l2[0x0], l2[0x0], len=8\n"), text + err)
+    code, out_text, err = t.call("reduce", source, "-x", "case $(cat {}) in *cos*) sleep 9;; esac", "--timeout", "0.2")
+    t.expect("by a time-out", code == 0 and "exit status 124" in out_text and "; 1 of 60" in out_text, out_text + err)
+    for arguments, error in (((source, "-x", "test -s {}"), "TV-V006"), (("examples/cmdq/ffn.json", "-x", "false {}"), "TV-V007"), ((source,), "TV-U004"),
+                             ((source, "-x", "false"), "TV-U004"), ((source, "-x", "false {}", "--rules", source), "TV-U006"),
+                             ((source, "-x", "false {}", "-o", source), "TV-U007"), ((source, "-x", "true {log}"), "TV-F001")):
+        code, _, err = t.call("reduce", *arguments)
+        t.expect(" ".join(arguments), code == 2 and error in err, err)
+
+
 def main():
     options = suites.parse_arguments(__doc__, "trivet")
     suite = Runner(options.trivet, options)
-    suite.run_tests([replays_give_the_final_state, contents_are_chosen, options_are_checked, logs_are_compared, logs_that_do_not_fit_are_rejected], suite)
+    suite.run_tests([replays_give_the_final_state, contents_are_chosen, options_are_checked, logs_are_compared, programs_are_reduced, logs_that_do_not_fit_are_rejected], suite)
     return suite.finish()
 
 

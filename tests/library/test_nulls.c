@@ -460,6 +460,29 @@ static void commit_logs(void **state)
     tv_machine_free(machine);
 }
 
+static int fail_always(void *user, const char *text)
+{
+    (void)user;
+    return text[0] != '\0';
+}
+
+static void reductions(void **state)
+{
+    (void)state;
+    tv_program *program = assemble();
+    tv_reduce_options options = {.size = sizeof options, .fails = fail_always};
+    tv_reduced reduced;
+    tv_codec *codec;
+    assert_int_equal(tv_codec_new("pccx", NULL, &codec), TV_OK);
+    NULL_CASE(tv_program_reduce, sink);
+    assert_int_equal(tv_program_reduce(program, codec, &options, NULL, &reduced), TV_OK);
+    assert_int_equal(reduced.instructions_before, 2);
+    assert_int_equal(reduced.instructions, 0);
+    free(reduced.source);
+    tv_codec_free(codec);
+    tv_program_free(program);
+}
+
 static void scoreboards(void **state)
 {
     (void)state;
@@ -718,6 +741,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(memory_files),
         cmocka_unit_test(commit_logs),
         cmocka_unit_test(scoreboards),
+        cmocka_unit_test(reductions),
         cmocka_unit_test(debuggers),
         cmocka_unit_test(language_models),
         cmocka_unit_test(networks),
