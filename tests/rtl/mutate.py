@@ -29,7 +29,19 @@ import suite as suites  # noqa: E402  pylint: disable=wrong-import-position
 SKIPPED = 77
 FLAGS = {"pccx": ("-DSTREAM",), "opennpu": ()}
 # What the inputs of a module are, after the checks before it.
-ASSUMPTIONS = {"pccx_quantize": "scale_mantissa != 0 && x[14:7] != 8'hFF", "pccx_act_scale": "act_scale < 16'h7F80"}
+ASSUMPTIONS = {"pccx_quantize": "scale_mantissa != 0 && x[14:7] != 8'hFF", "pccx_act_scale": "act_scale < 16'h7F80",
+               "pccx_post": "sum[31:27] == {5{sum[31]}}"}  # at most 65,535 products of 127 * 8
+# Modules that pass a binary32 number to others of them or to pccx_f32_to_bf16, which treat all NaNs alike, so that a proof
+# may do so, too: their ports and the wrapper's.
+CANONICAL = """
+module canonical_%(top)s (input logic [31:0] a, input logic [31:0] b, input logic divide, output logic [31:0] y, output logic [15:0] y_bf16);
+    logic [31:0] bits;
+    %(top)s inner (.a(a), .b(b), .y(bits)%(more)s);
+    assign y = bits[30:0] > 31'h7F800000 ? 32'h7FC00000 : bits;%(rest)s
+endmodule
+"""
+CANONICAL_PORTS = {"pccx_f32_scale": ", .divide(divide), .y_bf16(y_bf16)", "pccx_f32_add": ""}
+CANONICAL_REST = {"pccx_f32_scale": "", "pccx_f32_add": "\n    assign y_bf16 = 16'd0;"}
 STATEFUL = re.compile("_(core|gemv|sfu)$")  # too large to prove anything about
 # A module alone does not show what its parents never pass to it: these contain it.
 PARENTS = {"pccx": {"fp_round": ("pccx_post", "pccx_f32_scale"), "fp_sum": ("pccx_f32_add",), "f32_unpack": ("pccx_f32_add", "pccx_f32_scale")},
@@ -143,6 +155,11 @@ def prove(package, modules, mutant, top, folder, seconds):
             assumed += "always @* assume (%s);" % ASSUMPTIONS[module.name]
         texts["gold"] += module.text
         texts["gate"] += mutation.mutated_text(module, changed, names, lambda n: "1'b1", None, 0, assumed if changed else "")
+    if top in CANONICAL_PORTS:
+        for side in texts:
+            texts[side] += CANONICAL % {"top": top, "more": CANONICAL_PORTS[top], "rest": CANONICAL_REST[top]}
+        top = "canonical_" + top
+        names = [*names, top]
     script = ""
     for side, text in texts.items():
         for name, value in constants_of(package).items():

@@ -67,6 +67,9 @@ static uint32_t random_bf16(stimulus *s)
     }
 }
 
+/* Subnormal numbers and the smallest others: the scale of a vector of these is subnormal. */
+static uint32_t tiny_bf16(stimulus *s) { return stimulus_random(s) & 0x83FF; }
+
 static uint64_t copy_words(stimulus *s, uint64_t entry)
 {
     uint16_t shape[3] = {0};
@@ -155,7 +158,7 @@ void pccx_next(stimulus *s, uint32_t *kind, uint32_t *addr, uint32_t data[4])
         *kind = LOCKSTEP_LOAD;
         *addr = s->load_next ? --s->load_next : stimulus_below(s, HOST_WORDS);
         for (unsigned i = 0; i < 4; i++)
-            data[i] = random_bf16(s) | random_bf16(s) << 16;
+            data[i] = *addr % 64 < 12 ? tiny_bf16(s) | tiny_bf16(s) << 16 : random_bf16(s) | random_bf16(s) << 16;
         return;
     }
     if (s->pending_count == 0) {
