@@ -251,13 +251,25 @@ static uint32_t pad_axis(tv_graph_builder *b, const tv_graph_node *n, uint32_t v
                           &(tv_graph_attrs){.axis_from_end = dims_of(b, value)->rank - 1 - axis});
 }
 
+/* True if a Pad has no elements to repeat along an axis. */
+static bool repeats_nothing(const tv_graph_node *n, const tv_graph_shape *from)
+{
+    const tv_graph_lists *lists = n->attrs.lists;
+    bool nothing = false;
+    for (uint32_t i = 0; i < from->rank && n->attrs.mode != TV_PAD_CONSTANT; i++) {
+        int64_t begin = lists->begin[i], end = lists->end[i];
+        nothing = nothing || from->dims[i] + (begin < 0 ? begin : 0) + (end < 0 ? end : 0) == 0;
+    }
+    return nothing;
+}
+
 static void expand_pad(tv_graph_builder *b, tv_graph_node *n)
 {
     const tv_tensor *fill = constant_of(b, n->inputs[1]);
     tv_graph_shape to = *dims_of(b, n->output);
     uint32_t value = n->inputs[0];
-    if (n->inputs[1] != TV_NO_VALUE && !(fill && fill->data))
-        return; /* a computed element */
+    if ((n->inputs[1] != TV_NO_VALUE && !(fill && fill->data)) || repeats_nothing(n, dims_of(b, value)))
+        return; /* a computed element, or none */
     for (uint32_t i = 0; i < to.rank && value != TV_NO_VALUE; i++)
         value = pad_axis(b, n, value, i, fill ? (float)tv_tensor_real(fill, 0) : 0);
     become(n, TV_OP_RESHAPE, value, TV_NO_VALUE, &(tv_graph_attrs){.shape = to});
@@ -323,13 +335,14 @@ static uint32_t mask(tv_graph_builder *b, const tv_graph_node *n, const tv_tenso
     return out;
 }
 
-/* `x` where the condition is `which`, otherwise 0, if x is a constant of one element or as many as the condition: a
- * product could not remove infinity. TV_NO_VALUE: it is another. */
+/* `x` where the condition is `which`, otherwise 0, if x is a constant of the shape of the condition, or of one element
+ * and no more axes: a product could not remove infinity. TV_NO_VALUE: it is another. */
 static uint32_t masked_constant(tv_graph_builder *b, const tv_graph_node *n, const tv_tensor *condition, bool which,
                                 const tv_tensor *x)
 {
     uint64_t count = x ? tv_tensor_count(x) : 0;
-    if (!x || (count != 1 && (x->rank != condition->rank || memcmp(x->dims, condition->dims, sizeof x->dims) != 0)))
+    bool same = x && x->rank == condition->rank && memcmp(x->dims, condition->dims, x->rank * sizeof *x->dims) == 0;
+    if (!x || (!same && (count != 1 || x->rank > condition->rank)))
         return TV_NO_VALUE;
     uint32_t value = mask(b, n, condition, which);
     const tv_tensor *t = b->status == TV_OK && x->data ? constant_of(b, value) : NULL;

@@ -113,20 +113,22 @@ bool tv_compute_CONCAT(const tv_operator_row *r)
 
 /* ---- Padding ---- */
 
-/* The index of the input that index `i` of a padded axis shows; -1: none. */
-static int64_t padded_index(int64_t i, int64_t begin, int64_t extent, uint32_t mode)
+/* The index of the input that index `i` of a padded axis shows; -1: none. Elements are removed first: those added
+ * repeat what is left. */
+static int64_t padded_index(int64_t i, const tv_graph_lists *lists, uint32_t axis, int64_t extent, uint32_t mode)
 {
-    int64_t at = i - begin;
-    if (at >= 0 && at < extent)
-        return at;
-    if (extent == 0 || mode == TV_PAD_CONSTANT)
+    int64_t begin = lists->begin[axis], end = lists->end[axis], removed = begin < 0 ? -begin : 0,
+            left = extent - removed + (end < 0 ? end : 0), at = i - (begin > 0 ? begin : 0);
+    if (at >= 0 && at < left)
+        return removed + at;
+    if (left <= 0 || mode == TV_PAD_CONSTANT)
         return -1;
     if (mode == TV_PAD_EDGE)
-        return at < 0 ? 0 : extent - 1;
-    int64_t period = mode == TV_PAD_WRAP || extent == 1 ? extent : 2 * (extent - 1);
+        return removed + (at < 0 ? 0 : left - 1);
+    int64_t period = mode == TV_PAD_WRAP || left == 1 ? left : 2 * (left - 1);
     at %= period;
     at += at < 0 ? period : 0;
-    return at < extent ? at : period - at;
+    return removed + (at < left ? at : period - at);
 }
 
 bool tv_compute_PAD(const tv_operator_row *r)
@@ -139,7 +141,7 @@ bool tv_compute_PAD(const tv_operator_row *r)
     for (uint64_t i = 0, n = tv_output_elements(r); i < n; i++) {
         int64_t from = 0;
         for (uint32_t k = 0; k < y.rank && from >= 0; k++) {
-            int64_t at = padded_index(index[k], a->lists->begin[k], x.dims[k], a->mode);
+            int64_t at = padded_index(index[k], a->lists, k, x.dims[k], a->mode);
             from = at < 0 ? -1 : from + at * strides[k];
         }
         uint8_t *to = (uint8_t *)y.data + i * bytes;

@@ -161,10 +161,13 @@ bool tv_rule_pad(tv_rule *r)
     if (tv_rule_has(r, 1) && (tv_dims_elements(tv_rule_shape(r, 1)) != 1 || tv_rule_input(r, 1)->element != r->element))
         return tv_rule_reject(r, "the element to add is no scalar of the type of the input");
     for (uint32_t i = 0; i < r->shape->rank; i++) {
-        int64_t before, all;
-        if (__builtin_add_overflow(r->shape->dims[i], lists->begin[i], &before) ||
-            __builtin_add_overflow(before, lists->end[i], &all) || all < 0)
+        int64_t begin = lists->begin[i], end = lists->end[i], left, all;
+        if (__builtin_add_overflow(r->shape->dims[i], begin < 0 ? begin : 0, &left) || left < 0 ||
+            __builtin_add_overflow(left, end < 0 ? end : 0, &left) || left < 0)
             return tv_rule_reject(r, "more elements are removed than there are");
+        if (__builtin_add_overflow(left, begin > 0 ? begin : 0, &all) ||
+            __builtin_add_overflow(all, end > 0 ? end : 0, &all))
+            return tv_rule_reject(r, "more elements are added than can be counted");
         r->shape->dims[i] = all;
     }
     return true;

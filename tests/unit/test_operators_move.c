@@ -125,6 +125,8 @@ static int64_t padded_index(uint32_t mode, int64_t to, int64_t extent)
 {
     if (to >= 0 && to < extent)
         return to;
+    if (extent == 0)
+        return -1;
     switch (mode) {
     case TV_PAD_EDGE:
         return to < 0 ? 0 : extent - 1;
@@ -162,8 +164,11 @@ static void padding_of_all_modes(void **state)
             bool added = false;
             split(&y, i, index);
             for (uint32_t k = 0; k < x.rank; k++) {
-                index[k] = padded_index(mode, index[k] - lists.begin[k], x.dims[k]);
-                added |= index[k] < 0;
+                /* What is removed is not repeated. */
+                int64_t first = lists.begin[k] < 0, left = x.dims[k] - first - (lists.end[k] < 0);
+                int64_t from = padded_index(mode, index[k] - lists.begin[k] - first, left);
+                index[k] = first + from;
+                added |= from < 0;
             }
             values[i] = added ? (given ? 7 : 0) : at(&x, index);
         }
@@ -288,8 +293,11 @@ static void moves_that_do_not_fit_are_rejected(void **state)
     expect_rejection(TV_OP_PAD, INPUTS(x, TENSOR(F16, SCALAR, 1)), &attrs, scalar);
     lists.begin[0] = -3;
     expect_rejection(TV_OP_PAD, INPUTS(x), &attrs, "more elements are removed than there are");
-    lists.begin[0] = INT64_MAX;
+    lists.end[0] = 3;
     expect_rejection(TV_OP_PAD, INPUTS(x), &attrs, "more elements are removed than there are");
+    lists.begin[0] = INT64_MAX;
+    expect_rejection(TV_OP_PAD, INPUTS(x), &attrs, "more elements are added than can be counted");
+    lists.end[0] = 0;
     lists.begin[0] = INT64_MAX - 2;
     lists.begin[1] = 0;
     expect_rejection(TV_OP_PAD, INPUTS(x), &attrs, "the output has more elements than memory can have");
