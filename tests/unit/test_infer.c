@@ -198,6 +198,106 @@ static void depthwise_convolutions_are_equalized(void **state)
     tv_graph_free(g);
 }
 
+/* Ways in which two products are no pair: constants or values with other readers, constants without data, residuals. */
+enum lone_case {
+    SHARED_WEIGHTS,
+    SHARED_BIAS,
+    BIAS_WITHOUT_DATA,
+    WEIGHTS_WITHOUT_DATA,
+    SECOND_WITHOUT_DATA,
+    SECOND_SHARED,
+    RESIDUAL,
+    READ_TWICE,
+    OUTPUT,
+    AS_WEIGHTS,
+    OTHER_READER,
+    LONE_CASES
+};
+
+static uint32_t matrix(tv_graph_builder *b, float *data) { return constant(b, 2, (int64_t[]){2, 2}, data); }
+
+static tv_graph *lone_graph(enum lone_case c)
+{
+    tv_graph_builder b;
+    float w1[] = {8, 4, 1, 0.5F}, bias[] = {16, 2}, w2[] = {0.5F, 4, 2, 1};
+    begin(&b);
+    uint32_t x = input(&b, "x", 2, (int64_t[]){2, 2}), first = matrix(&b, c == WEIGHTS_WITHOUT_DATA ? NULL : w1),
+             second = c == SHARED_WEIGHTS ? first : matrix(&b, c == SECOND_WITHOUT_DATA ? NULL : w2),
+             added = constant(&b, 1, (int64_t[]){2}, c == BIAS_WITHOUT_DATA ? NULL : bias);
+    uint32_t h = tv_graph_add(&b, TV_OP_LINEAR, "h", (uint32_t[]){x, first, added, x}, c == RESIDUAL ? 4 : 3, NULL);
+    if (c == OUTPUT)
+        tv_graph_add_output(&b, "h", h);
+    if (c == READ_TWICE)
+        tv_graph_add_output(&b, "r", tv_graph_add1(&b, TV_OP_RELU, "r", h));
+    if (c == AS_WEIGHTS)
+        return finish(&b, tv_graph_add2(&b, TV_OP_MATMUL, "y", x, h));
+    if (c == OTHER_READER)
+        return finish(&b, tv_graph_add1(&b, TV_OP_TANH, "y", h));
+    uint32_t y = linear(&b, h, second, c == SHARED_BIAS ? added : TV_NO_VALUE, TV_ACTIVATION_NONE);
+    if (c == SECOND_SHARED)
+        y = linear(&b, y, second, TV_NO_VALUE, TV_ACTIVATION_GELU);
+    return finish(&b, y);
+}
+
+static void products_that_are_no_pair_are_not_equalized(void **state)
+{
+    (void)state;
+    for (unsigned c = 0; c < LONE_CASES; c++) {
+        uint32_t pairs;
+        tv_graph *g = lone_graph((enum lone_case)c);
+        assert_int_equal(tv_graph_equalize(g, &pairs, NULL), TV_OK);
+        if (pairs != 0)
+            fail_msg("case %u: %u pairs", c, pairs);
+        if (c != WEIGHTS_WITHOUT_DATA)
+            assert_floats(constant_of(g, 0, 1), (float[]){8, 4, 1, 0.5F}, 4);
+        tv_graph_free(g);
+    }
+}
+
+/* y = Relu(Relu(x A + a) B) C, whose first output channel has no weights, and whose second one has a range that no
+ * factor can balance in binary32. */
+static void equalized_products_compute_the_same(void **state)
+{
+    tv_graph_builder b;
+    uint32_t pairs;
+    float a[] = {0, 0, 3e38F, 1, 8, 4}, bias[] = {1, 0, 2}, w[] = {1, 1e-38F, 0.25F, 4, 0, 2}, c[] = {1, 3, 2, 0.5F};
+    (void)state;
+    begin(&b);
+    uint32_t x = input(&b, "x", 2, (int64_t[]){1, 2});
+    uint32_t h =
+        linear(&b, x, constant(&b, 2, (int64_t[]){3, 2}, a), constant(&b, 1, (int64_t[]){3}, bias), TV_ACTIVATION_RELU);
+    h = linear(&b, h, constant(&b, 2, (int64_t[]){2, 3}, w), TV_NO_VALUE, TV_ACTIVATION_RELU);
+    tv_graph *g = finish(&b, linear(&b, h, constant(&b, 2, (int64_t[]){2, 2}, c), TV_NO_VALUE, TV_ACTIVATION_NONE));
+    assert_int_equal(tv_graph_equalize(g, &pairs, NULL), TV_OK);
+    assert_int_equal(pairs, 2);
+    assert_floats(constant_of(g, 0, 1), (float[]){0, 0, 3e38F, 1}, 4);
+    /* x = {0, 1}: the hidden values are {1, 1, 6} and {2.5, 16}. */
+    tv_tensor in = {.element = TV_ELEMENT_F32, .rank = 2, .dims = {1, 2}, .data = (float[]){0, 1}};
+    void *host;
+    assert_int_equal(tv_network_host.create(g, &(tv_network_options){0}, NULL, &host), TV_OK);
+    assert_int_equal(tv_network_host.run(host, &(const tv_tensor *){&in}, NULL), TV_OK);
+    const float *y = tv_network_host.tensor(host, g->outputs.data[0].value)->data;
+    assert_true(fabsf(y[0] - 50.5F) < 1e-4F && fabsf(y[1] - 13) < 1e-4F);
+    tv_network_host.destroy(host);
+    tv_graph_free(g);
+}
+
+/* A Conv and a Linear scale other axes. */
+static void products_of_other_kinds_are_not_equalized(void **state)
+{
+    tv_graph_builder b;
+    uint32_t pairs;
+    float w1[] = {4, 1}, w2[] = {1, 4};
+    (void)state;
+    begin(&b);
+    uint32_t x = input(&b, "x", 4, (int64_t[]){1, 1, 1, 2});
+    uint32_t h = pointwise(&b, x, constant(&b, 4, (int64_t[]){2, 1, 1, 1}, w1), 1);
+    tv_graph *g = finish(&b, linear(&b, h, constant(&b, 2, (int64_t[]){1, 2}, w2), TV_NO_VALUE, TV_ACTIVATION_NONE));
+    assert_int_equal(tv_graph_equalize(g, &pairs, NULL), TV_OK);
+    assert_int_equal(pairs, 0);
+    tv_graph_free(g);
+}
+
 /* ---- Bias correction ---- */
 
 /* The weights 127 and 0.4 become 127 and 0; the mean of the second input, 5, times -0.4 is missing in the output. */
@@ -581,6 +681,9 @@ int main(void)
         cmocka_unit_test(linears_get_equal_ranges),
         cmocka_unit_test(other_activations_are_not_equalized),
         cmocka_unit_test(depthwise_convolutions_are_equalized),
+        cmocka_unit_test(products_that_are_no_pair_are_not_equalized),
+        cmocka_unit_test(equalized_products_compute_the_same),
+        cmocka_unit_test(products_of_other_kinds_are_not_equalized),
         cmocka_unit_test(rounded_weights_move_the_bias),
         cmocka_unit_test(the_host_computes_outputs),
         cmocka_unit_test(random_inputs_are_reproducible_and_in_range),
