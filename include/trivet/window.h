@@ -46,7 +46,7 @@ enum {
 
 /* STATUS */
 enum {
-    TV_WINDOW_BUSY = 1,  /* words wait or run */
+    TV_WINDOW_BUSY = 1,  /* words wait or run, and no fault stops them */
     TV_WINDOW_DONE = 2,  /* all words have run */
     TV_WINDOW_ERROR = 4, /* an instruction raised a fault, a word came while the FIFO was full and was dropped, or a
                             descriptor is invalid; until it is cleared */

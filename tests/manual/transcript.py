@@ -12,7 +12,7 @@ import subprocess
 
 # Figures of the computer that runs the test.
 VARIABLE = re.compile(r"(?<=simulated at )[\d.]+(?= tokens/s)|(?<=simulated in )[\d.]+ [mnµ]?s|(?<=computed in )[\d.]+ [mnµ]?s|(?<=^  host  )[ \d]+ [\d.]+ +(?=this computer$)", re.M)
-PROGRAMS = set("""# trivet gguf-convert ./hello build/examples/classify build/examples/digits build/tools/digits-train cat cc cmp cut do done echo for grep head ls
+PROGRAMS = set("""# trivet gguf-convert ./hello build/examples/classify build/examples/digits build/examples/driver-app build/tools/digits-train cat cc cmp cut do done echo for grep head ls
 mkdir objcopy pkg-config printf readelf sed sort tail tr wc""".split())
 QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
 PROGRAM = re.compile(r"(?:^|[|;&(`]|\bdo\b)\s*([^\s;|&()<>]+)")

@@ -27,7 +27,8 @@ static uint32_t read_register(const pccx_machine *m, uint64_t at)
 {
     const pccx_completion *oldest = m->stat.count ? &m->stat.ring[m->stat.head] : NULL;
     if (at == (has_word_map(m) ? TV_WINDOW_WORD_STATUS : TV_WINDOW_STATUS))
-        return m->status | (is_full(m) ? TV_WINDOW_FULL : 0);
+        return (m->fault.raised ? m->status & ~(uint32_t)TV_WINDOW_BUSY : m->status) |
+               (is_full(m) ? TV_WINDOW_FULL : 0);
     switch (at) {
     case TV_WINDOW_FIFO_LEVEL:
         return (uint32_t)waiting_commands(m);
