@@ -124,6 +124,73 @@ def wrong_options_are_rejected(t):
     t.expect("the --output of compile is a folder", "--output" not in str(said), str(said))
     t.reject("not a network", "TV-L060", "infer", os.path.abspath(__file__))
     t.reject("--input of a program", "TV-U006", "run", t.write("r.s", RELU), "--input", "x=x.npy")
+    t.reject("-D on the host", "-D sets parameters of a machine", "infer", model, *dims, "-D", "dma.count=2")
+    t.reject("-c on the host", "-c sets parameters of a machine", "infer", model, *dims, "-c", "cmdq-mobile")
+    t.reject("a trace of the host", "the host has no cycles", "infer", model, *dims, "--trace", t.path("t.json"))
+    for bits in ("5", "x", "16"):
+        t.reject("--weight-bits " + bits, "--weight-bits", "infer", model, *dims, "-t", "cmdq", "--weight-bits", bits)
+    t.reject("--threads", "--threads", "infer", model, *dims, "--threads", "0")
+    for dim in ("batch", "batch=", "batch=-1", "batch=x", "batch=2147483648", "b" * 300 + "=1"):
+        t.reject("--dim " + dim[:20], "NAME=N", "infer", model, "--dim", dim)
+    for binding in ("x", "=x.npy", "x=", "b" * 300 + "=x.npy", "x=" + "d" * 5000 + ".npy", "x=x.npz"):
+        t.reject("--input " + binding[:20], "--input", "infer", model, *dims, "--input", binding)
+    t.reject("no type after the colon", "is not an element type", "infer", model, *dims, "--input", "x=x.bin:")
+    t.reject("--output", "--output", "infer", model, *dims, "--output", "y")
+
+
+def tables_show_what_was_asked_for(t):
+    """Types of outputs, plans, operations of the host, targets side by side; an output file for each target."""
+    long = "layer_" + "\u00e9" * 60
+    nodes = [helper.make_node("Gemm", ["x", "w"], [long]), helper.make_node("Erf", [long], ["e"]), helper.make_node("Gemm", ["e", "v"], ["y"]),
+             helper.make_node("ArgMax", ["y"], ["i"], axis=1), helper.make_node("Cast", ["i"], ["j"], to=TensorProto.INT32),
+             helper.make_node("Less", ["y", "zero"], ["l"]), helper.make_node("Cast", ["l"], ["u"], to=TensorProto.UINT8),
+             helper.make_node("Cast", ["y"], ["d"], to=TensorProto.DOUBLE)]
+    w = numpy.eye(3, dtype=numpy.float32)
+    outputs = [("y", TensorProto.FLOAT, [2, 3]), ("i", TensorProto.INT64, [2, 1]), ("j", TensorProto.INT32, [2, 1]), ("l", TensorProto.BOOL, [2, 3]),
+               ("u", TensorProto.UINT8, [2, 3]), ("d", TensorProto.DOUBLE, [2, 3])]
+    model = save(t.path("types.onnx"), nodes, [("x", TensorProto.FLOAT, [2, 3])], outputs,
+                 [("w", w), ("v", 2 * w), ("zero", numpy.zeros(1, numpy.float32))])
+    numpy.save(t.path("t.npy"), numpy.array([[0, 9, -9], [-9, 0, 9]], numpy.float32))
+    code, text, err = t.text("infer", model, "--input", "x=" + t.path("t.npy"), "-v")
+    t.equal("host: exit status", (code, err), (0, ""))
+    for line in ("output y float32[2 x 3]: -2 to 2, the largest is element 1", "output i int64[2 x 1]: 1 to 2, the largest is element 1",
+                 "output j int32[2 x 1]: 1 to 2, the largest is element 1", "output l bool[2 x 3]: 0 to 1, the largest is element 2",
+                 "output u uint8[2 x 3]: 0 to 1, the largest is element 2"):
+        t.expect(line, line in text, text)
+    t.expect("names are cut between characters", "\ufffd" not in text and "\u00e9\u00e9" in text, text)
+
+
+def targets_are_compared_side_by_side(t):
+    model, w, b = affine_model(t)
+    x = numpy.array([[1, 2, 3], [-1, 0.5, 2]], numpy.float32)
+    y = numpy.maximum(x @ w + b, 0)
+    numpy.save(t.path("x.npy"), x)
+    for name in ("all", "all.npy"):
+        code, text, err = t.text("infer", model, "--dim", "batch=2", "-t", "all", "--verify", "--explain-plan", "--host-ops", "--input",
+                                 "x=" + t.path("x.npy"), "--output", "y=" + t.path(name) + (":float32" if name == "all" else ""))
+        t.equal(name + ": exit status", code, 0)
+        for target in ("cmdq", "opennpu", "pccx"):
+            t.expect(name + ": " + target, target + " runs no operations on the host" in text and target + ":" in text, text + err)
+            file = t.path("all.%s%s" % (target, name[3:]))
+            found = numpy.load(file) if name == "all.npy" else numpy.fromfile(file, numpy.float32).reshape(2, 2)
+            t.expect(file, numpy.abs(found - y).max() < 0.05 * y.max(), found)
+        t.expect(name + ": cosines", "cosine" in text, text)
+    plain = t.text("infer", model, "--dim", "batch=2", "-t", "all")[1]
+    t.expect("shares", "share" in plain and "cosine" not in plain, plain)
+    t.reject("a path for all targets", "--output", "infer", model, "--dim", "batch=2", "-t", "all", "--output", "y=" + "d" * 4093 + ".npy")
+
+
+def work_of_the_host_is_named(t):
+    nodes = [helper.make_node("Gemm", ["x", "w"], ["h"]), helper.make_node("Erf", ["h"], ["e"]), helper.make_node("Exp", ["e"], ["y"])]
+    model = save(t.path("erf.onnx"), nodes, [("x", TensorProto.FLOAT, [2, 3])], [("y", TensorProto.FLOAT, [2, 3])], [("w", numpy.eye(3, dtype=numpy.float32))])
+    for options, words in (((), "left to the host: "), (("--host-ops",), "operations of the host:")):
+        code, text, err = t.text("infer", model, "-t", "pccx", *options)
+        if code == 2:
+            t.expect("the node is named", "(Erf)" in err, err)
+        else:
+            t.expect(words, words in text and "Erf" in text, text)
+    code, text, err = t.text("infer", model, "-t", "all")
+    t.expect("the others run", code == 0 and "cmdq:" in text and "opennpu:" in text and "Erf" in text, text + err)
 
 
 # ---- Compiled networks ----
@@ -454,7 +521,8 @@ def damaged_manifests_are_rejected(t):
 def main():
     options = parse_arguments(__doc__, "trivet")
     t = Infer(options)
-    t.run_tests([outputs_are_those_of_numpy, random_inputs_are_the_same_in_each_run, wrong_options_are_rejected, compiled_networks_are_run, compiled_programs_repeat_the_session,
+    t.run_tests([outputs_are_those_of_numpy, random_inputs_are_the_same_in_each_run, wrong_options_are_rejected, tables_show_what_was_asked_for, targets_are_compared_side_by_side,
+                 work_of_the_host_is_named, compiled_networks_are_run, compiled_programs_repeat_the_session,
                  a_file_for_calibration_has_several_samples, programs_of_pccx_repeat_the_session, steps_of_the_host_are_compiled_for_pccx,
                  rows_that_inputs_select_are_compiled_for_cmdq, layers_keep_binary16,
                  networks_that_need_the_host_are_not_compiled, layers_are_compared,
