@@ -115,6 +115,7 @@ typedef enum tv_mismatch_kind {
     TV_MISMATCH_NEW_TRAP,  /* "extra-trap" */
     TV_MISMATCH_CYCLE,     /* "wrong-cycle": more than the slack from the model's */
     TV_MISMATCH_VALUE,     /* "wrong-value": an inner value */
+    TV_MISMATCH_NO_VALUE,  /* "missing-value": an inner value that the rules require */
     TV_MISMATCH_HANG,      /* "hang": no end */
     TV_MISMATCH_ISSUE,     /* "no-issue": events of an instruction that has not been issued */
     TV_MISMATCH_STATE,     /* "wrong-state" */

@@ -49,6 +49,7 @@ typedef struct board_write {
 typedef struct board_value {
     tv_inner_value value;
     char name[VALUE_NAME_MAX];
+    bool is_reported; /* of the model: by the design, too */
 } board_value;
 
 typedef struct board_entry {

@@ -34,9 +34,21 @@ struct tv_rules {
 };
 
 enum { FILE_LIMIT = 1 << 20 };
-enum { KEY_TYPE, KEY_STEPS, KEY_RELATIVE, KEY_ABSOLUTE, KEY_NAN, KEY_ZERO, KEY_FLUSH, KEY_MASK, KEY_IGNORE, KEYS };
+enum {
+    KEY_TYPE,
+    KEY_STEPS,
+    KEY_RELATIVE,
+    KEY_ABSOLUTE,
+    KEY_NAN,
+    KEY_ZERO,
+    KEY_FLUSH,
+    KEY_MASK,
+    KEY_IGNORE,
+    KEY_REQUIRED,
+    KEYS
+};
 static const char *const keys[KEYS] = {"type", "steps", "relative", "absolute", "nan",
-                                       "zero", "flush", "mask",     "ignore"};
+                                       "zero", "flush", "mask",     "ignore",   "required"};
 
 void tv_rules_free(tv_rules *rules)
 {
@@ -133,6 +145,8 @@ static bool set_key(tolerance *t, unsigned key, const char *text)
         return parse_number(text, &t->mask);
     case KEY_IGNORE:
         return parse_flag(text, "yes", "no", &t->ignore);
+    case KEY_REQUIRED:
+        return parse_flag(text, "yes", "no", &t->required);
     }
     return false;
 }
@@ -166,7 +180,8 @@ static void set_rule(parse *p, const char *section, bool is_new, const char *nam
                 report_line(p, NULL, "not a value of this key: ", text);
             return;
         }
-    report_line(p, "type, steps, relative, absolute, nan, zero, flush, mask or ignore", "a rule has no key ", name);
+    report_line(p, "type, steps, relative, absolute, nan, zero, flush, mask, ignore or required", "a rule has no key ",
+                name);
 }
 
 static void set_waiver(parse *p, const char *section, const char *name, const char *text)
@@ -253,6 +268,8 @@ static void apply_rule(tolerance *to, const rule *r)
         to->mask = from->mask;
     if (r->given & 1u << KEY_IGNORE)
         to->ignore = from->ignore;
+    if (r->given & 1u << KEY_REQUIRED)
+        to->required = from->required;
 }
 
 tolerance rules_find(const tv_rules *rules, const char *insn, const char *space)

@@ -17,6 +17,7 @@ typedef struct tolerance {
     double relative, absolute;
     bool nan_equal, zero_equal, flush;
     uint64_t mask; /* bits that are compared */
+    bool required; /* of inner values: the design must report them */
 } tolerance;
 
 /* The tolerance for `space`, or for an inner value of that name, of instruction `insn` (may be NULL): the sum of all

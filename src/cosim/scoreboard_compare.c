@@ -25,6 +25,7 @@ const char *tv_mismatch_kind_name(tv_mismatch_kind kind)
         [TV_MISMATCH_NEW_TRAP] = "extra-trap",
         [TV_MISMATCH_CYCLE] = "wrong-cycle",
         [TV_MISMATCH_VALUE] = "wrong-value",
+        [TV_MISMATCH_NO_VALUE] = "missing-value",
         [TV_MISMATCH_HANG] = "hang",
         [TV_MISMATCH_ISSUE] = "no-issue",
         [TV_MISMATCH_STATE] = "wrong-state",
@@ -338,27 +339,46 @@ static int order_values(const void *a, const void *b)
 }
 
 /* The model's value for report `i`; both are mostly in the same order. */
-static const tv_inner_value *find_value(board_entry *e, size_t i)
+static board_value *find_value(board_entry *e, size_t i)
 {
-    const board_value *report = &e->reports.data[i], *found;
+    const board_value *report = &e->reports.data[i];
     if (i < e->values.count && order_values(report, &e->values.data[i]) == 0)
-        return &e->values.data[i].value;
+        return &e->values.data[i];
     if (e->values.count == 0)
         return NULL;
     if (!e->is_sorted)
         qsort(e->values.data, e->values.count, sizeof *e->values.data, order_values);
     e->is_sorted = true;
-    found = bsearch(report, e->values.data, e->values.count, sizeof *e->values.data, order_values);
-    return found ? &found->value : NULL;
+    return bsearch(report, e->values.data, e->values.count, sizeof *e->values.data, order_values);
+}
+
+/* Inner values that the rules require, and the design has not reported. */
+static void compare_required(tv_scoreboard *b, const board_entry *e)
+{
+    tv_mismatch m = board_mismatch(e, TV_MISMATCH_NO_VALUE);
+    m.count = 0;
+    for (size_t i = 0; b->options.rules && i < e->values.count; i++) {
+        const board_value *v = &e->values.data[i];
+        if (v->is_reported || !rules_find(b->options.rules, e->insn, v->name).required || m.count++)
+            continue;
+        m.space = v->name;
+        m.element = v->value.element;
+        snprintf(m.message, sizeof m.message, "the design did not report %s of element %" PRIu64, v->name, m.element);
+    }
+    if (m.count)
+        board_report(b, &m);
 }
 
 static void compare_values(tv_scoreboard *b, board_entry *e)
 {
+    bool is_first = true;
     for (size_t i = 0; i < e->reports.count; i++) {
         const board_value *report = &e->reports.data[i];
-        const tv_inner_value *v = find_value(e, i);
-        if (!v)
+        board_value *found = find_value(e, i);
+        if (!found)
             continue;
+        const tv_inner_value *v = &found->value;
+        found->is_reported = true;
         tolerance t = rules_find(b->options.rules, e->insn, report->name);
         double expected = v->is_integer ? (double)v->integer : v->real,
                actual = report->value.is_integer ? (double)report->value.integer : report->value.real;
@@ -371,8 +391,10 @@ static void compare_values(tv_scoreboard *b, board_entry *e)
         m.element = v->element;
         snprintf(m.message, sizeof m.message, "%s of element %" PRIu64 " is %.17g in the design, %.17g in the model",
                  report->name, v->element, actual, expected);
+        if (!is_first)
+            continue;
         board_report(b, &m);
-        return; /* the first one */
+        is_first = false;
     }
 }
 
@@ -396,6 +418,7 @@ void board_compare(tv_scoreboard *b, board_entry *e)
         return;
     compare_writes(b, e);
     compare_values(b, e);
+    compare_required(b, e);
     tv_mismatch m = board_mismatch(e, TV_MISMATCH_CYCLE);
     board_compare_cycles(b, &m, e->end, e->cycle);
 }

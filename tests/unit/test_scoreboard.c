@@ -41,8 +41,12 @@ static void open_board(const char *rules_text, uint64_t slack, uint64_t plant)
     assert_int_equal(tv_config_set(config, "host.bytes", "65536", NULL), TV_OK);
     assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
     tv_config_free(config);
-    tv_scoreboard_options options = {
-        .size = sizeof options, .rules = rules, .mismatch = keep_mismatch, .cycle_slack = slack, .plant = plant};
+    tv_scoreboard_options options = {.size = sizeof options,
+                                     .rules = rules,
+                                     .mismatch = keep_mismatch,
+                                     .values = 1,
+                                     .cycle_slack = slack,
+                                     .plant = plant};
     assert_int_equal(tv_scoreboard_new(machine, &options, &board), TV_OK);
     found_count = 0;
     for (unsigned i = 0; i < 16; i++)
@@ -308,6 +312,35 @@ static void known_mismatches_are_waived_with_a_reason(void **state)
     assert_string_equal(found[0].waived, "the table is coarse");
 }
 
+/* Plays EXP, whose first arguments are reported as `first` and the next ones as 0. */
+static void play_values(const char *rules, unsigned count, double first)
+{
+    open_board(rules, TV_CYCLE_UNKNOWN, 0);
+    OK(tv_scoreboard_issue(board, 1, EXP));
+    write_ones(1);
+    for (unsigned i = 0; i < count; i++)
+        OK(tv_scoreboard_value(board, 1, &(tv_inner_value){"argument", i, 0, 0, i ? 0 : first}));
+    OK(tv_scoreboard_retire(board, 1, TV_CYCLE_UNKNOWN));
+}
+
+static void inner_values_are_compared(void **state)
+{
+    (void)state;
+    static const char required[] = "[rule CVO_* argument]\nrequired = yes\n";
+    play_values(NULL, 3, 0);
+    expect_none();
+    play_values(NULL, 8, 0.5);
+    expect_one("wrong-value/CVO_EXP/argument");
+    play_values("[rule * argument]\nabsolute = 0.5\n", 8, 0.5);
+    expect_none();
+    play_values(required, 8, 0);
+    expect_none();
+    play_values(required, 6, 0);
+    expect_one("missing-value/CVO_EXP/argument");
+    assert_int_equal(found[0].element, 6);
+    assert_int_equal(found[0].count, 2);
+}
+
 static void rules_with_errors_are_rejected(void **state)
 {
     (void)state;
@@ -502,6 +535,7 @@ int main(void)
         cmocka_unit_test(rules_accept_differences),
         cmocka_unit_test(zeros_and_nans_have_rules),
         cmocka_unit_test(known_mismatches_are_waived_with_a_reason),
+        cmocka_unit_test(inner_values_are_compared),
         cmocka_unit_test(rules_with_errors_are_rejected),
         cmocka_unit_test(the_planted_bug_is_reported),
         cmocka_unit_test(the_state_is_compared_and_seeds_a_design),
