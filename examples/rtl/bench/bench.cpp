@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A design in lockstep with the model: bench [INSTRUCTIONS [SEED]]. `design` is the class that Verilator has made of it.
+#include <algorithm>
 #include <cstdlib>
 #include "design.h"
 #include "lockstep.h"
+#ifdef STREAM
+#define PCCX(...) __VA_ARGS__ // ports that only the pccx design has
+#else
+#define PCCX(...)
+#endif
 
 static void clock_cycle(design &dut)
 {
@@ -10,9 +16,7 @@ static void clock_cycle(design &dut)
     dut.clk = 1;
     dut.eval();
     dut.clk = dut.load_valid = dut.instr_valid = 0;
-#ifdef STREAM
-    dut.stream_valid = 0;
-#endif
+    PCCX(dut.stream_valid = 0;)
     dut.eval();
 }
 
@@ -21,19 +25,15 @@ static int execute(design &dut, lockstep *model, uint32_t kind, uint32_t addr, c
 {
     dut.load_valid = kind == LOCKSTEP_LOAD;
     dut.load_addr = addr;
-    for (int i = 0; i < 4; i++)
-        dut.load_data[i] = data[i];
-#ifdef STREAM
-    dut.stream_valid = kind == LOCKSTEP_STREAM;
-    dut.stream_addr = addr;
-    dut.stream_beats = data[0];
-#endif
+    std::copy(data, data + 4, dut.load_data.data());
+    PCCX(dut.stream_valid = kind == LOCKSTEP_STREAM; dut.stream_addr = addr; dut.stream_beats = data[0];)
     dut.instr_valid = kind == LOCKSTEP_INSTRUCTION;
     dut.instr = data[0] | uint64_t(data[1]) << 32;
     clock_cycle(dut);
     for (unsigned cycle = 0, done = kind != LOCKSTEP_INSTRUCTION; !done; clock_cycle(dut)) {
         if (dut.write_valid)
             lockstep_write(model, dut.write_space, dut.write_addr, dut.write_data.data(), dut.write_mask);
+        PCCX(if (dut.value_valid) lockstep_value(model, dut.value_kind, dut.value_element, dut.value);)
         done = dut.retire_valid;
         if (done ? lockstep_retire(model, dut.retire_fault) : ++cycle == 50000 && lockstep_hang(model, cycle))
             return 1;

@@ -9,12 +9,20 @@ module dpi_bench (
                                                output bit [127:0] data);
     import "DPI-C" function void lockstep_write(input chandle l, input int unsigned space, input int unsigned addr,
                                                 input bit [127:0] data, input int unsigned mask);
+    import "DPI-C" function void lockstep_value(input chandle l, input int unsigned kind, input int unsigned element,
+                                                input int unsigned bits);
     import "DPI-C" function int lockstep_retire(input chandle l, input int unsigned fault);
     import "DPI-C" function int lockstep_hang(input chandle l, input int unsigned cycles);
     import "DPI-C" function int lockstep_finish(input chandle l);
 
     int unsigned  kind, addr, next_kind, next_addr, left, seed, cycles;
     bit [127:0]   data, next_data;
+`ifdef STREAM
+    logic         value_valid;
+    logic [1:0]   value_kind;
+    logic [15:0]  value_element;
+    logic [31:0]  value;
+`endif
     logic         rst, running, write_valid, retire_valid, instr_ready;
     logic [2:0]   write_space;
     logic [31:0]  write_addr;
@@ -25,6 +33,7 @@ module dpi_bench (
         .clk(clk), .rst(rst), .load_valid(kind == 1), .load_addr(addr), .load_data(data),
 `ifdef STREAM
         .stream_valid(kind == 2), .stream_addr(addr), .stream_beats(data[31:0]),
+        .value_valid(value_valid), .value_kind(value_kind), .value_element(value_element), .value(value),
 `endif
         .instr_valid(kind == 3), .instr_ready(instr_ready), .instr(data[`INSTR_BITS-1:0]), .write_valid(write_valid),
         .write_space(write_space), .write_addr(write_addr), .write_data(write_data), .write_mask(write_mask),
@@ -47,6 +56,10 @@ module dpi_bench (
         cycles <= running ? cycles + 1 : 0;
         if (running && write_valid)
             lockstep_write(model, 32'(write_space), write_addr, write_data, 32'(write_mask));
+`ifdef STREAM
+        if (running && value_valid)
+            lockstep_value(model, 32'(value_kind), 32'(value_element), value);
+`endif
         if (running && retire_valid) begin
             left = left - 1;
             if (lockstep_retire(model, 32'(retire_fault)) != 0) left = 0;

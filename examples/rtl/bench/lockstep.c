@@ -18,6 +18,7 @@ struct lockstep {
     tv_machine *machine;
     tv_codec *codec;
     tv_scoreboard *board;
+    tv_rules *rules;
     unsigned word_bytes;
     uint64_t word;
     uint64_t instructions, unsupported; /* of all; those that the design leaves out, which the model does not execute */
@@ -60,9 +61,18 @@ static int report(lockstep *l, const char *name, const char *text)
     return 1;
 }
 
+/* The pccx design reports these inner values of all elements. */
+static const char rules[] = "[rule GEMV sum]\nrequired = yes\n"
+                            "[rule CVO_* argument]\nrequired = yes\n"
+                            "[rule CVO_REDUCE_SUM sum]\nrequired = yes\n";
+
 static tv_status open_board(lockstep *l)
 {
+    tv_status status = tv_rules_parse("rules", rules, sizeof rules - 1, &l->sink, &l->rules);
+    if (status != TV_OK)
+        return status;
     tv_scoreboard_options options = {.size = sizeof options,
+                                     .rules = l->rules,
                                      .mismatch = print_mismatch,
                                      .user = l,
                                      .values = l->word_bytes == 8,
@@ -99,6 +109,7 @@ void lockstep_free(lockstep *l)
     if (!l)
         return;
     tv_scoreboard_free(l->board);
+    tv_rules_free(l->rules);
     tv_machine_free(l->machine);
     tv_codec_free(l->codec);
     free(l);

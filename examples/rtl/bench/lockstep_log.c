@@ -28,6 +28,8 @@ static int compare_instruction(lockstep *l)
         if (sscanf(line, "W %" SCNx32 " %" SCNx32 " %8" SCNx32 "%8" SCNx32 "%8" SCNx32 "%8" SCNx32 " %" SCNx32, &space,
                    &addr, &d[3], &d[2], &d[1], &d[0], &mask) == 7)
             lockstep_write(l, space, addr, d, mask);
+        else if (sscanf(line, "V %" SCNx32 " %" SCNx32 " %" SCNx32, &space, &addr, &d[0]) == 3)
+            lockstep_value(l, space, addr, d[0]);
         else if (sscanf(line, "R %" SCNx32, &fault) == 1)
             return lockstep_retire(l, fault);
         else

@@ -14,11 +14,18 @@ module log_bench;
     wire [127:0]  write_data;
     wire [15:0]   write_mask;
     wire [7:0]    retire_fault;
+`ifdef STREAM
+    wire          value_valid;
+    wire [1:0]    value_kind;
+    wire [15:0]   value_element;
+    wire [31:0]   value;
+`endif
     wire [31:0]   kind = event_bits[191:160];
     `DESIGN dut (
         .clk(clk), .rst(rst), .load_valid(kind == 1), .load_addr(event_bits[159:128]), .load_data(event_bits[127:0]),
 `ifdef STREAM
         .stream_valid(kind == 2), .stream_addr(event_bits[159:128]), .stream_beats(event_bits[31:0]),
+        .value_valid(value_valid), .value_kind(value_kind), .value_element(value_element), .value(value),
 `endif
         .instr_valid(kind == 3), .instr_ready(instr_ready), .instr(event_bits[`INSTR_BITS-1:0]), .write_valid(write_valid),
         .write_space(write_space), .write_addr(write_addr), .write_data(write_data), .write_mask(write_mask),
@@ -42,6 +49,10 @@ module log_bench;
         cycles <= cycles + 1;
         if (running && write_valid)
             $fdisplay(log, "W %h %h %h %h", write_space, write_addr, write_data, write_mask);
+`ifdef STREAM
+        if (running && value_valid)
+            $fdisplay(log, "V %h %h %h", value_kind, value_element, value);
+`endif
         if (running && retire_valid) begin
             $fdisplay(log, "R %h", retire_fault);
             running <= 0;

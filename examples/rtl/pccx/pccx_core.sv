@@ -28,6 +28,10 @@ module pccx_core #(
     output logic [31:0]  write_addr,
     output logic [127:0] write_data,
     output logic [15:0]  write_mask,   // a bit for each byte
+    output logic         value_valid,  // a value inside the instruction: kind 0 an exact sum, 1 a sum, 2 an argument
+    output logic [1:0]   value_kind,
+    output logic [15:0]  value_element,
+    output logic [31:0]  value,
     output logic         retire_valid,
     output logic [7:0]   retire_fault
 );
@@ -116,18 +120,23 @@ module pccx_core #(
     logic         sfu_valid, sfu_done, gemv_valid, gemv_emax, gemv_fault, gemv_done;
     logic [16:0]  sfu_source, sfu_target, gemv_source, gemv_target;
     logic [127:0] sfu_data, gemv_data;
+    logic         sfu_value_valid, sfu_sum, gemv_value_valid;
+    logic [15:0]  sfu_element, gemv_element;
+    logic [31:0]  sfu_value, gemv_value;
     assign begins = state == ISSUE && fault == FAULT_NONE;
     assign begins_sfu = begins && opcode == OP_CVO;
     assign begins_gemv = begins && opcode == OP_GEMV;
     pccx_sfu #(.TABLE(TABLE)) sfu (
         .clk(clk), .rst(rst), .start(begins_sfu), .word(word), .e_max(e_max),
         .source_addr(sfu_source), .source(source), .target_addr(sfu_target), .target(target),
-        .write_valid(sfu_valid), .write_data(sfu_data), .done(sfu_done));
+        .write_valid(sfu_valid), .write_data(sfu_data),
+        .value_valid(sfu_value_valid), .value_sum(sfu_sum), .value_element(sfu_element), .value_bits(sfu_value), .done(sfu_done));
     pccx_gemv #(.L2_WORDS(L2_WORDS)) gemv (
         .clk(clk), .rst(rst), .start(begins_gemv), .word(word), .shape(shape[31:0]),
         .act_scale(size[15:0]), .source_addr(gemv_source), .source(source), .target_addr(gemv_target),
         .target(target), .stream_take(stream_take), .stream_beat(stream_beat), .write_valid(gemv_valid),
-        .write_emax(gemv_emax), .write_data(gemv_data), .fault(gemv_fault), .done(gemv_done));
+        .write_emax(gemv_emax), .write_data(gemv_data),
+        .value_valid(gemv_value_valid), .value_element(gemv_element), .value(gemv_value), .fault(gemv_fault), .done(gemv_done));
 
     // L2 has two read ports: the source, and the old destination.
     logic [16:0]  source_addr, target_addr;
@@ -137,6 +146,11 @@ module pccx_core #(
     assign target = l2[($clog2(L2_WORDS))'(target_addr)];
 
     // ---- Commit ----
+
+    assign value_valid = state == SFU ? sfu_value_valid : gemv_value_valid;
+    assign value_kind = state == GEMV ? 2'd0 : sfu_sum ? 2'd1 : 2'd2;
+    assign value_element = state == GEMV ? gemv_element : sfu_element;
+    assign value = state == GEMV ? gemv_value : sfu_value;
 
     always @* begin
         write_valid = 1'b0;

@@ -24,6 +24,9 @@ module pccx_gemv #(
     output logic         write_valid,
     output logic         write_emax,    // write_data goes to e_max, not to target_addr
     output logic [127:0] write_data,
+    output logic         value_valid,   // the exact sum of an output row
+    output logic [15:0]  value_element,
+    output logic [31:0]  value,
     output logic         fault,         // an activation is not finite
     output logic         done
 );
@@ -118,6 +121,8 @@ module pccx_gemv #(
 
     // ---- Results ----
 
+    logic         posting;
+    assign posting = state == POST0 || state == POST1;
     logic [15:0]  output_row;
     logic [2:0]   lane;
     logic [127:0] row_scales;
@@ -130,8 +135,11 @@ module pccx_gemv #(
     assign weight_scale = w_scale ? row_scales[lane*16 +: 16] : 16'h3F80;
     assign last_row = output_row + 16'd1 == n;
     assign last_lane = last_row || lane == 3'd7;
+    assign value_valid = posting;
+    assign value_element = output_row;
+    assign value = state == POST1 ? sum1 : sum0;
     pccx_post post (
-        .sum(state == POST1 ? sum1 : sum0), .row_scale(row_scale), .weight_scale(weight_scale),
+        .sum(value), .row_scale(row_scale), .weight_scale(weight_scale),
         .old(target[lane*16 +: 16]), .accm(accm), .y(y));
 
     // A NaN is below every number, and -0 below +0.
@@ -143,8 +151,6 @@ module pccx_gemv #(
     assign e_max_order = e_max[15] ? ~e_max : {1'b1, e_max[14:0]};
     assign larger = !y_nan && (e_max_nan || y_order > e_max_order);
 
-    logic posting;
-    assign posting = state == POST0 || state == POST1;
     always @* begin
         write_valid = posting && last_lane;
         write_data = result | ({112'd0, y} << {lane, 4'd0});

@@ -16,6 +16,10 @@ module pccx_sfu #(
     input  logic [127:0] target,       // the old destination
     output logic         write_valid,
     output logic [127:0] write_data,   // to target_addr
+    output logic         value_valid,  // the argument of an element in binary32, or the sum with it
+    output logic         value_sum,
+    output logic [15:0]  value_element,
+    output logic [31:0]  value_bits,
     output logic         done
 );
     import pccx_pkg::*;
@@ -77,6 +81,11 @@ module pccx_sfu #(
     pccx_f32_add accumulate (.a(reduce ? sum : value), .b(term), .y(total));
     pccx_f32_to_bf16 narrow (.x(reduce && !accm ? sum : total), .y(total_bf16));
     assign y = accm ? total_bf16 : value_bf16;
+
+    assign value_valid = state == RUN;
+    assign value_sum = reduce;
+    assign value_element = {position[12:0], lane};
+    assign value_bits = reduce ? total : x;
 
     logic last_lane, last_position;
     assign last_lane = position == last_word ? lane == last_element[2:0] : lane == 3'd7;
