@@ -11,11 +11,13 @@
 #include "cli/run_memory.h"
 #include "cli/run_outputs.h"
 #include "cli/run_report.h"
+#include "cli/run_streams.h"
 
 static const cli_option options[] = {
     RUN_OUTPUTS_OPTIONS,
     RUN_COMMITS_OPTIONS,
     RUN_MEMORY_OPTIONS,
+    RUN_STREAMS_OPTIONS,
     {"load", 0, "SPACE:ADDR=FILE", "fill memory from a file before the run; may be repeated", "FILL"},
     {"until", 0, "N", "stop before instruction N (or a label) of the last program", "LABEL"},
     {"max-cycles", 0, "N", "stop before an instruction that would issue at cycle N or later", NULL},
@@ -281,6 +283,8 @@ static tv_status run_all(job *j)
             status = check_hazards(j);
         for (unsigned k = 0; i == 0 && status == TV_OK && (text = cli_value_at(j->c, "load", k)); k++)
             status = load_file(j, text);
+        if (i == 0 && status == TV_OK)
+            status = run_streams_append(j->c, j->machine);
         if (status != TV_OK)
             return status;
         tv_run_limits own = {sizeof own, i + 1 == j->count ? limits.until : UINT64_MAX, limits.max_cycles};

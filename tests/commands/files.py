@@ -279,10 +279,35 @@ def damaged_words_are_rejected(t):
     t.good("dis", "-t", "opennpu", "empty.memh")
 
 
+def words_take_weights_from_host_memory(t):
+    """A program with a descriptor, and its words with --stream, give the same results in the same cycles."""
+    product = " memset weight_shape[0], 1, 64, 32\n memset fmap_shape[0], 64, 1, 1\n memcpy l2[0], host[0], shape=0\n" \
+              " gemv l2[16], l2[0], size=0, shape=0, lanes=4\n memcpy host[4096], l2[16], shape=0\n"
+    program = t.write("product.s", ".target pccx\n wstream gemv, 128, 1024\n" + product)
+    t.write("words.s", ".target pccx\n" + product)
+    t.good("asm", "words.s", "-o", "words.bin")
+    memory = t.write("memory.bin", bytes((i * 7) & 255 if i >= 128 else (0x3f if i % 2 else i) for i in range(2048)))
+    runs = []
+    for i, arguments in enumerate(((program,), ("words.bin", "-t", "pccx", "--stream", "gemv=128:1024"),
+                                   ("words.bin", "-t", "pccx", "--stream", "gemv=128:24", "--stream", "gemv=0x98:1000"))):
+        out = t.path("out%d.bin" % i)
+        result = json.loads(t.good("run", *arguments, "--load", "host:0=" + memory, "--dump", "host:4096:128=" + out, "--json"))
+        runs.append((t.read("out%d.bin" % i), result["result"]["cycles"]))
+    t.equal("results and cycles", runs[1], runs[0])
+    t.equal("two descriptors", runs[2], runs[0])
+    t.check("results are not zero", not any(runs[0][0]))
+    for text in ("gemv", "gemv=", "gemv=1", "gemv=1:", "gemv=1:x", "gemz=1:2", "=1:2", "gemv=0x1%s:2" % ("0" * 40), "gemv=4Gi:1", "gemv=0:4294967297"):
+        code, _, err = t.call("run", "words.bin", "-t", "pccx", "--stream", text)
+        t.check("--stream " + text, (code != 2 or "--stream" not in err) and err)
+    lanes = t.write("lanes.s", LANES)
+    code, _, err = t.call("run", lanes, "--stream", "gemv=0:1")
+    t.check("other machines", code != 2 or "opennpu has no weight streams" not in err)
+
+
 def main():
     options = parse_arguments(__doc__, "trivet")
     suite = Files(options.trivet, options)
-    suite.run_tests([dumps_have_the_bytes_of_the_memory, differences_name_the_writer, words_that_verilog_writes_are_compared,
+    suite.run_tests([words_take_weights_from_host_memory, dumps_have_the_bytes_of_the_memory, differences_name_the_writer, words_that_verilog_writes_are_compared,
                      differences_are_counted_in_json, outputs_have_names, options_are_checked, programs_are_read_by_verilog, data_are_read_by_verilog,
                      options_of_asm_are_checked, damaged_words_are_rejected], suite)
     return suite.finish()
