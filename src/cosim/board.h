@@ -98,37 +98,37 @@ struct tv_scoreboard {
 };
 
 /* The entry of `tag`, or NULL. */
-board_entry *board_find(tv_scoreboard *board, uint64_t tag);
+board_entry *tv_board_find(tv_scoreboard *board, uint64_t tag);
 
 /* The same; makes one that is not issued. NULL: out of memory, or too many. */
-board_entry *board_open(tv_scoreboard *board, uint64_t tag);
+board_entry *tv_board_open(tv_scoreboard *board, uint64_t tag);
 
 /* Copies `commit` into the entry, which is then issued. */
-tv_status board_issue(tv_scoreboard *board, board_entry *entry, const tv_commit *commit);
+tv_status tv_board_issue(tv_scoreboard *board, board_entry *entry, const tv_commit *commit);
 
 /* Adds the effects of another record of the same instruction to an issued entry. */
-tv_status board_extend(tv_scoreboard *board, board_entry *entry, const tv_commit *commit);
+tv_status tv_board_extend(tv_scoreboard *board, board_entry *entry, const tv_commit *commit);
 
 /* Compares the entry, counts it, and removes it. */
-void board_close(tv_scoreboard *board, board_entry *entry);
+void tv_board_close(tv_scoreboard *board, board_entry *entry);
 
 /* Reports an entry that has not ended, and removes it. `text` says why. */
-void board_drop(tv_scoreboard *board, board_entry *entry, const char *text);
+void tv_board_drop(tv_scoreboard *board, board_entry *entry, const char *text);
 
 /* The model's end of instruction `tag` is known now. */
-void board_complete(tv_scoreboard *board, uint64_t tag, uint64_t end);
+void tv_board_complete(tv_scoreboard *board, uint64_t tag, uint64_t end);
 
 /* Compares the cycles in which an instruction has ended. */
-void board_compare_cycles(tv_scoreboard *board, tv_mismatch *m, uint64_t expected, uint64_t actual);
+void tv_board_compare_cycles(tv_scoreboard *board, tv_mismatch *m, uint64_t expected, uint64_t actual);
 
 /* The comparison of a retired entry. */
-void board_compare(tv_scoreboard *board, board_entry *entry);
+void tv_board_compare(tv_scoreboard *board, board_entry *entry);
 
 /* Completes the class of `m`, counts it, and reports it. */
-void board_report(tv_scoreboard *board, tv_mismatch *m);
+void tv_board_report(tv_scoreboard *board, tv_mismatch *m);
 
 /* A mismatch of the entry with its source location. */
-tv_mismatch board_mismatch(const board_entry *entry, tv_mismatch_kind kind);
+tv_mismatch tv_board_mismatch(const board_entry *entry, tv_mismatch_kind kind);
 
 /* Two copies of a range, from byte `from` of `space` on. */
 typedef struct board_bytes {
@@ -138,12 +138,12 @@ typedef struct board_bytes {
 } board_bytes;
 
 /* The type of elements of `space`, and the tolerance for them. */
-tv_dtype board_type(const tv_scoreboard *board, const char *insn, unsigned space, tolerance *out);
+tv_dtype tv_board_type(const tv_scoreboard *board, const char *insn, unsigned space, tolerance *out);
 
 /* True if element `i` of both copies counts as equal. */
-bool board_accepts(const board_bytes *range, uint64_t i, tv_dtype type, const tolerance *t);
+bool tv_board_accepts(const board_bytes *range, uint64_t i, tv_dtype type, const tolerance *t);
 
 /* Describes element `i` in `m`. */
-void board_describe(const tv_scoreboard *board, const board_bytes *range, uint64_t i, tv_dtype type, tv_mismatch *m);
+void tv_board_describe(const tv_scoreboard *board, const board_bytes *range, uint64_t i, tv_dtype type, tv_mismatch *m);
 
 #endif

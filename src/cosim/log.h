@@ -37,7 +37,7 @@ enum {
 enum { EFFECT_WRITE = 1 << 0, EFFECT_QUEUE = 1 << 1, EFFECT_BEFORE = 1 << 2, EFFECT_AFTER = 1 << 3 };
 enum { VALUE_INTEGER = 1 << 0 };
 
-extern const char *const log_kinds[4], *const log_origins[3];
+extern const char *const tv_log_kinds[4], *const tv_log_origins[3];
 
 /* Texts that repeat, in the order of first use; each has one address. */
 typedef struct text_table {
@@ -48,21 +48,21 @@ typedef struct text_table {
     unsigned slot_count;
 } text_table;
 
-void text_table_fini(text_table *table);
+void tv_text_table_fini(text_table *table);
 
 /* The index of `text`, which is added if it is new; *is_new then. -1: out of memory, or too many or too long texts,
  * with *full. */
-int64_t text_table_find(text_table *table, tv_sv text, bool *is_new, bool *full);
+int64_t tv_text_table_find(text_table *table, tv_sv text, bool *is_new, bool *full);
 
 /* Parses a line of JSON Lines into a record whose arrays are in `arena`. Returns NULL, or what is malformed. `*memory`:
  * out of memory. */
-const char *log_parse_line(tv_sv line, tv_arena *arena, text_table *texts, tv_commit *out, bool *memory);
+const char *tv_log_parse_line(tv_sv line, tv_arena *arena, text_table *texts, tv_commit *out, bool *memory);
 
 /* The same for a binary record. */
-const char *log_parse_record(const uint8_t *data, size_t size, tv_arena *arena, text_table *texts, tv_commit *out,
-                             bool *memory);
+const char *tv_log_parse_record(const uint8_t *data, size_t size, tv_arena *arena, text_table *texts, tv_commit *out,
+                                bool *memory);
 
 /* The object with the parameters in the header, or NULL. */
-const tv_json_value *log_settings(const tv_commit_log_reader *reader);
+const tv_json_value *tv_log_settings(const tv_commit_log_reader *reader);
 
 #endif

@@ -69,7 +69,7 @@ static const char *read_text(record_parser *p)
         fail(p, "a text has an unknown number");
         return "";
     }
-    int64_t index = text_table_find(p->texts, read_own_text(p), &is_new, &full);
+    int64_t index = tv_text_table_find(p->texts, read_own_text(p), &is_new, &full);
     if (index >= 0 && is_new)
         return p->texts->texts[index];
     if (index >= 0 || full)
@@ -147,13 +147,13 @@ static void read_members(record_parser *p, tv_commit *c)
     }
 }
 
-const char *log_parse_record(const uint8_t *data, size_t size, tv_arena *arena, text_table *texts, tv_commit *out,
-                             bool *memory)
+const char *tv_log_parse_record(const uint8_t *data, size_t size, tv_arena *arena, text_table *texts, tv_commit *out,
+                                bool *memory)
 {
     record_parser p = {.at = data, .end = data + size, .arena = arena, .texts = texts};
     unsigned head = read_byte(&p);
     *out = (tv_commit){.kind = (tv_commit_kind)(head & 15), .origin = (tv_commit_origin)(head >> 4)};
-    if ((head & 15) >= TV_COUNTOF(log_kinds) || head >> 4 >= TV_COUNTOF(log_origins))
+    if ((head & 15) >= TV_COUNTOF(tv_log_kinds) || head >> 4 >= TV_COUNTOF(tv_log_origins))
         fail(&p, "the kind or the origin of the record is unknown");
     read_members(&p, out);
     tv_effect *effects = read_count(&p, sizeof *effects, 5, &out->effect_count);

@@ -27,7 +27,7 @@ static tv_status read_model(comparison *c)
         if (!commit)
             c->model_ended = true;
         else if (commit->kind == TV_COMMIT_COMPLETION)
-            board_complete(c->board, commit->order, commit->end);
+            tv_board_complete(c->board, commit->order, commit->end);
         else if (commit->kind == TV_COMMIT_INSTRUCTION)
             c->pending = commit;
         if (c->pending)
@@ -49,24 +49,24 @@ static tv_status issue_pending(comparison *c)
     if (c->issued && order <= c->last_order)
         return fail_model(c, "orders do not increase");
     if (c->board->open.count == OPEN_MAX)
-        board_drop(c->board, c->board->open.data[0], "it has not retired before 4095 later ones");
-    board_entry *e = board_open(c->board, order);
+        tv_board_drop(c->board, c->board->open.data[0], "it has not retired before 4095 later ones");
+    board_entry *e = tv_board_open(c->board, order);
     if (!e)
         return tv_fail_memory(c->sink);
     bool retired = e->retired;
     e->retired = false; /* compared after the last of its records */
-    tv_status status = board_issue(c->board, e, c->pending);
+    tv_status status = tv_board_issue(c->board, e, c->pending);
     c->last_order = order;
     c->issued++;
     while (status == TV_OK) {
         status = read_model(c);
         if (status != TV_OK || !c->pending || c->pending_order != order)
             break;
-        status = board_extend(c->board, e, c->pending);
+        status = tv_board_extend(c->board, e, c->pending);
     }
     e->retired = retired;
     if (status == TV_OK && retired)
-        board_close(c->board, e);
+        tv_board_close(c->board, e);
     if (status == TV_ERR_INPUT && c->pending)
         return fail_model(c, "an effect is outside of the spaces of the machine");
     return status == TV_ERR_MEMORY ? tv_fail_memory(c->sink) : status;
@@ -101,7 +101,7 @@ static tv_status pass_events(comparison *c, const tv_commit *d, uint64_t order)
         TV_TRY(tv_scoreboard_value(b, order, &d->values[i]));
     if (d->fault)
         TV_TRY(tv_scoreboard_trap(b, order, d->fault));
-    board_entry *e = board_find(b, order);
+    board_entry *e = tv_board_find(b, order);
     if (e && d->word && e->word) {
         e->has_design_word = true;
         e->design_word = d->word;

@@ -58,7 +58,7 @@ static const char *read_text(line_parser *p, const tv_json_value *object, const 
         fail(p, "a text is expected");
         return NULL;
     }
-    int64_t index = text_table_find(p->texts, (tv_sv){v->text, v->length}, &is_new, &full);
+    int64_t index = tv_text_table_find(p->texts, (tv_sv){v->text, v->length}, &is_new, &full);
     if (index >= 0)
         return p->texts->texts[index];
     if (full)
@@ -181,8 +181,8 @@ static void read_lists(line_parser *p, const tv_json_value *v, tv_commit *c)
 
 static void read_record(line_parser *p, const tv_json_value *v, tv_commit *c)
 {
-    c->kind = (tv_commit_kind)read_name(p, v, "kind", log_kinds, TV_COUNTOF(log_kinds));
-    c->origin = (tv_commit_origin)read_name(p, v, "origin", log_origins, TV_COUNTOF(log_origins));
+    c->kind = (tv_commit_kind)read_name(p, v, "kind", tv_log_kinds, TV_COUNTOF(tv_log_kinds));
+    c->origin = (tv_commit_origin)read_name(p, v, "origin", tv_log_origins, TV_COUNTOF(tv_log_origins));
     c->order = read_number(p, v, "order", UINT64_MAX);
     c->index = read_number(p, v, "index", UINT64_MAX);
     c->word = read_number(p, v, "word", 0);
@@ -201,7 +201,7 @@ static void read_record(line_parser *p, const tv_json_value *v, tv_commit *c)
     read_lists(p, v, c);
 }
 
-const char *log_parse_line(tv_sv line, tv_arena *arena, text_table *texts, tv_commit *out, bool *memory)
+const char *tv_log_parse_line(tv_sv line, tv_arena *arena, text_table *texts, tv_commit *out, bool *memory)
 {
     tv_json_error error;
     line_parser p = {.arena = arena, .texts = texts};

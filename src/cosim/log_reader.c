@@ -187,7 +187,7 @@ void tv_commit_log_close(tv_commit_log_reader *r)
     tv_buf_fini(&r->buf);
     tv_arena_fini(&r->header_arena);
     tv_arena_fini(&r->arena);
-    text_table_fini(&r->texts);
+    tv_text_table_fini(&r->texts);
     free(r->name);
     free(r);
 }
@@ -197,7 +197,7 @@ const char *tv_commit_log_target(const tv_commit_log_reader *r)
     return tv_json_string(tv_json_get(r->header, "target"));
 }
 
-const tv_json_value *log_settings(const tv_commit_log_reader *r)
+const tv_json_value *tv_log_settings(const tv_commit_log_reader *r)
 {
     const tv_json_value *v = tv_json_get(r->header, "config");
     return tv_json_is(v, TV_JSON_OBJECT) ? v : NULL;
@@ -221,7 +221,7 @@ static tv_status parse_binary(tv_commit_log_reader *r, const tv_diag_sink *sink,
     bool memory = false;
     TV_TRY(read_block(r, LOG_RECORD_MAX, sink, &data, &size));
     *end = data == NULL;
-    const char *error = data ? log_parse_record(data, size, &r->arena, &r->texts, &r->commit, &memory) : NULL;
+    const char *error = data ? tv_log_parse_record(data, size, &r->arena, &r->texts, &r->commit, &memory) : NULL;
     return memory ? tv_fail_memory(sink) : error ? report_damage(r, sink, error) : TV_OK;
 }
 
@@ -233,7 +233,7 @@ static tv_status parse_json(tv_commit_log_reader *r, const tv_diag_sink *sink, b
         TV_TRY(read_line(r, sink, &line));
     while (line.ptr && is_blank(line));
     *end = line.ptr == NULL;
-    const char *error = line.ptr ? log_parse_line(line, &r->arena, &r->texts, &r->commit, &memory) : NULL;
+    const char *error = line.ptr ? tv_log_parse_line(line, &r->arena, &r->texts, &r->commit, &memory) : NULL;
     return memory ? tv_fail_memory(sink) : error ? report_damage(r, sink, error) : TV_OK;
 }
 

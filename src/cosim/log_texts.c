@@ -4,7 +4,7 @@
 
 #include "cosim/log.h"
 
-void text_table_fini(text_table *t)
+void tv_text_table_fini(text_table *t)
 {
     tv_arena_fini(&t->arena);
     free(t->texts);
@@ -42,7 +42,7 @@ static bool grow(text_table *t)
     return true;
 }
 
-int64_t text_table_find(text_table *t, tv_sv text, bool *is_new, bool *full)
+int64_t tv_text_table_find(text_table *t, tv_sv text, bool *is_new, bool *full)
 {
     *is_new = false;
     uint64_t hash = tv_sv_hash(text);

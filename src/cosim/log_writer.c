@@ -16,8 +16,8 @@ struct tv_commit_log_writer {
     bool failed; /* out of memory */
 };
 
-const char *const log_kinds[4] = {"instruction", "host", "load", "completion"};
-const char *const log_origins[3] = {"program", "window", "execute"};
+const char *const tv_log_kinds[4] = {"instruction", "host", "load", "completion"};
+const char *const tv_log_origins[3] = {"program", "window", "execute"};
 
 static bool has_ending(tv_sv path, const char *ending)
 {
@@ -194,7 +194,7 @@ static void write_value_json(tv_commit_log_writer *w, const tv_inner_value *v, b
 static void write_instruction_json(tv_commit_log_writer *w, const tv_commit *c)
 {
     tv_buf *buf = &w->record;
-    tv_buf_printf(buf, ",\"origin\":\"%s\"", log_origins[c->origin]);
+    tv_buf_printf(buf, ",\"origin\":\"%s\"", tv_log_origins[c->origin]);
     write_known_member(buf, "index", c->index);
     tv_buf_printf(buf, ",\"word\":\"0x%llx\"", (unsigned long long)c->word);
     write_text_member(w, "insn", c->insn);
@@ -214,7 +214,7 @@ static void write_instruction_json(tv_commit_log_writer *w, const tv_commit *c)
 static void write_json(tv_commit_log_writer *w, const tv_commit *c)
 {
     tv_buf *buf = &w->record;
-    tv_buf_printf(buf, "{\"kind\":\"%s\"", log_kinds[c->kind]);
+    tv_buf_printf(buf, "{\"kind\":\"%s\"", tv_log_kinds[c->kind]);
     write_known_member(buf, "order", c->order);
     if (c->kind == TV_COMMIT_INSTRUCTION)
         write_instruction_json(w, c);
@@ -263,7 +263,7 @@ static void write_shared_text(tv_commit_log_writer *w, const char *text)
     bool is_new = false, full = false;
     size_t n = strlen(text);
     tv_sv view = {text, n < LOG_TEXT_MAX ? n : LOG_TEXT_MAX};
-    int64_t index = text_table_find(&w->texts, view, &is_new, &full);
+    int64_t index = tv_text_table_find(&w->texts, view, &is_new, &full);
     if (index < 0) {
         w->failed = true;
         return;
@@ -410,7 +410,7 @@ tv_commit_sink tv_commit_log_sink(tv_commit_log_writer *writer) { return (tv_com
 static void free_writer(tv_commit_log_writer *w)
 {
     tv_buf_fini(&w->record);
-    text_table_fini(&w->texts);
+    tv_text_table_fini(&w->texts);
     free(w);
 }
 

@@ -272,7 +272,7 @@ static void apply_rule(tolerance *to, const rule *r)
         to->required = from->required;
 }
 
-tolerance rules_find(const tv_rules *rules, const char *insn, const char *space)
+tolerance tv_rules_find(const tv_rules *rules, const char *insn, const char *space)
 {
     tolerance found = {.mask = UINT64_MAX};
     for (size_t i = 0; rules && i < rules->rules.count; i++) {
@@ -283,7 +283,7 @@ tolerance rules_find(const tv_rules *rules, const char *insn, const char *space)
     return found;
 }
 
-const char *rules_waive(const tv_rules *rules, const char *name)
+const char *tv_rules_waive(const tv_rules *rules, const char *name)
 {
     for (size_t i = 0; rules && i < rules->waivers.count; i++)
         if (fnmatch(rules->waivers.data[i].pattern, name, 0) == 0)
@@ -327,7 +327,7 @@ static bool is_nan(tv_dtype type, uint64_t bits)
     return magnitude > infinity;
 }
 
-bool tolerance_accepts_real(const tolerance *t, double expected, double actual)
+bool tv_tolerance_accepts_real(const tolerance *t, double expected, double actual)
 {
     if (expected == actual && (t->zero_equal || expected != 0 || !signbit(expected) == !signbit(actual)))
         return true;
@@ -338,7 +338,7 @@ bool tolerance_accepts_real(const tolerance *t, double expected, double actual)
            (t->absolute > 0 || t->relative > 0);
 }
 
-bool tolerance_accepts(const tolerance *t, tv_dtype type, uint64_t expected, uint64_t actual)
+bool tv_tolerance_accepts(const tolerance *t, tv_dtype type, uint64_t expected, uint64_t actual)
 {
     expected &= t->mask;
     actual &= t->mask;
@@ -357,5 +357,5 @@ bool tolerance_accepts(const tolerance *t, tv_dtype type, uint64_t expected, uin
     uint64_t distance = from > to ? (uint64_t)from - (uint64_t)to : (uint64_t)to - (uint64_t)from;
     if (distance == 0)
         return t->zero_equal; /* zeros of both signs */
-    return distance <= t->steps || tolerance_accepts_real(t, tv_dtype_value(type, a, 0), tv_dtype_value(type, b, 0));
+    return distance <= t->steps || tv_tolerance_accepts_real(t, tv_dtype_value(type, a, 0), tv_dtype_value(type, b, 0));
 }

@@ -22,15 +22,15 @@ typedef struct tolerance {
 
 /* The tolerance for `space`, or for an inner value of that name, of instruction `insn` (may be NULL): the sum of all
  * rules that apply, where later ones win. `rules` may be NULL. */
-tolerance rules_find(const tv_rules *rules, const char *insn, const char *space);
+tolerance tv_rules_find(const tv_rules *rules, const char *insn, const char *space);
 
 /* True if two elements of `type`, whose bits these are, count as equal. */
-bool tolerance_accepts(const tolerance *t, tv_dtype type, uint64_t expected, uint64_t actual);
+bool tv_tolerance_accepts(const tolerance *t, tv_dtype type, uint64_t expected, uint64_t actual);
 
 /* The same for real inner values. */
-bool tolerance_accepts_real(const tolerance *t, double expected, double actual);
+bool tv_tolerance_accepts_real(const tolerance *t, double expected, double actual);
 
 /* The reason why mismatches of class `name` are waived, or NULL. */
-const char *rules_waive(const tv_rules *rules, const char *name);
+const char *tv_rules_waive(const tv_rules *rules, const char *name);
 
 #endif

@@ -31,7 +31,7 @@ static void free_entry(board_entry *e)
     free(e);
 }
 
-board_entry *board_find(tv_scoreboard *b, uint64_t tag)
+board_entry *tv_board_find(tv_scoreboard *b, uint64_t tag)
 {
     for (size_t i = b->open.count; i-- > 0;)
         if (b->open.data[i]->tag == tag)
@@ -39,9 +39,9 @@ board_entry *board_find(tv_scoreboard *b, uint64_t tag)
     return NULL;
 }
 
-board_entry *board_open(tv_scoreboard *b, uint64_t tag)
+board_entry *tv_board_open(tv_scoreboard *b, uint64_t tag)
 {
-    board_entry *e = board_find(b, tag);
+    board_entry *e = tv_board_find(b, tag);
     if (e || b->open.count == OPEN_MAX)
         return e;
     e = b->unused.count ? b->unused.data[--b->unused.count] : calloc(1, sizeof *e);
@@ -82,9 +82,9 @@ static board_retired describe_retired(const board_entry *e)
     return r;
 }
 
-void board_close(tv_scoreboard *b, board_entry *e)
+void tv_board_close(tv_scoreboard *b, board_entry *e)
 {
-    board_compare(b, e);
+    tv_board_compare(b, e);
     b->counts.instructions++;
     b->counts.faults += e->fault[0] != '\0';
     if (b->has_completions && e->cycle != TV_CYCLE_UNKNOWN && e->end == TV_CYCLE_UNKNOWN &&
@@ -233,7 +233,7 @@ static tv_status copy_effects(tv_scoreboard *b, board_entry *e, const tv_commit 
     return e->ranges.count > 1 ? join_ranges(e) : TV_OK;
 }
 
-tv_status board_extend(tv_scoreboard *b, board_entry *e, const tv_commit *c)
+tv_status tv_board_extend(tv_scoreboard *b, board_entry *e, const tv_commit *c)
 {
     for (unsigned i = 0; i < c->value_count; i++) {
         board_value v = {.value = c->values[i]};
@@ -244,7 +244,7 @@ tv_status board_extend(tv_scoreboard *b, board_entry *e, const tv_commit *c)
     return copy_effects(b, e, c);
 }
 
-tv_status board_issue(tv_scoreboard *b, board_entry *e, const tv_commit *c)
+tv_status tv_board_issue(tv_scoreboard *b, board_entry *e, const tv_commit *c)
 {
     e->issued = true;
     e->number = b->issued_count++;
@@ -256,15 +256,15 @@ tv_status board_issue(tv_scoreboard *b, board_entry *e, const tv_commit *c)
     e->line = c->line;
     if (c->file && !e->file)
         return TV_ERR_MEMORY;
-    tv_status status = board_extend(b, e, c);
+    tv_status status = tv_board_extend(b, e, c);
     if (status == TV_OK && e->retired)
-        board_close(b, e);
+        tv_board_close(b, e);
     return b->failed ? TV_ERR_MEMORY : status;
 }
 
-void board_complete(tv_scoreboard *b, uint64_t tag, uint64_t end)
+void tv_board_complete(tv_scoreboard *b, uint64_t tag, uint64_t end)
 {
-    board_entry *e = board_find(b, tag);
+    board_entry *e = tv_board_find(b, tag);
     if (e) {
         e->end = end;
         return;
@@ -278,7 +278,7 @@ void board_complete(tv_scoreboard *b, uint64_t tag, uint64_t end)
                          .number = w->insn.number,
                          .word = w->insn.word,
                          .insn = w->insn.insn[0] ? w->insn.insn : NULL};
-        board_compare_cycles(b, &m, end, w->cycle);
+        tv_board_compare_cycles(b, &m, end, w->cycle);
         b->waiting.data[i] = b->waiting.data[--b->waiting.count];
         return;
     }
@@ -289,21 +289,21 @@ void board_complete(tv_scoreboard *b, uint64_t tag, uint64_t end)
 tv_status tv_scoreboard_issue(tv_scoreboard *b, uint64_t tag, uint64_t word)
 {
     tv_commit commit;
-    board_entry *e = board_find(b, tag);
+    board_entry *e = tv_board_find(b, tag);
     if (e && e->issued)
         return TV_ERR_INPUT;
     if (!e && b->open.count == OPEN_MAX)
         return TV_ERR_MEMORY;
     TV_TRY(tv_machine_execute(b->machine, word, b->contents, &commit));
     commit.word = word;
-    e = board_open(b, tag);
-    return e ? board_issue(b, e, &commit) : TV_ERR_MEMORY;
+    e = tv_board_open(b, tag);
+    return e ? tv_board_issue(b, e, &commit) : TV_ERR_MEMORY;
 }
 
 /* The entry for an event of `tag` besides issue. *late: it has retired, and the event is a mismatch. */
 static board_entry *find_or_open(tv_scoreboard *b, uint64_t tag, const board_retired **late)
 {
-    board_entry *e = board_find(b, tag);
+    board_entry *e = tv_board_find(b, tag);
     *late = NULL;
     for (uint64_t i = 0; !e && i < RETIRED_MAX && i < b->retired_count; i++) {
         const board_retired *r = &b->retired[(b->retired_count - 1 - i) % RETIRED_MAX];
@@ -312,7 +312,7 @@ static board_entry *find_or_open(tv_scoreboard *b, uint64_t tag, const board_ret
             return NULL;
         }
     }
-    return e ? e : board_open(b, tag);
+    return e ? e : tv_board_open(b, tag);
 }
 
 static void report_late(tv_scoreboard *b, const board_retired *r, const board_space *space, uint64_t addr)
@@ -331,7 +331,7 @@ static void report_late(tv_scoreboard *b, const board_retired *r, const board_sp
     } else {
         snprintf(m.message, sizeof m.message, "the design reported an event after the instruction had retired");
     }
-    board_report(b, &m);
+    tv_board_report(b, &m);
 }
 
 tv_status tv_scoreboard_write(tv_scoreboard *b, uint64_t tag, const char *name, uint64_t addr, const void *data,
@@ -400,16 +400,16 @@ tv_status tv_scoreboard_retire(tv_scoreboard *b, uint64_t tag, uint64_t cycle)
     e->retired = true;
     e->cycle = cycle;
     if (e->issued)
-        board_close(b, e);
+        tv_board_close(b, e);
     return b->failed ? TV_ERR_MEMORY : TV_OK;
 }
 
-void board_drop(tv_scoreboard *b, board_entry *e, const char *text)
+void tv_board_drop(tv_scoreboard *b, board_entry *e, const char *text)
 {
-    tv_mismatch m = board_mismatch(e, e->issued ? TV_MISMATCH_HANG : TV_MISMATCH_ISSUE);
+    tv_mismatch m = tv_board_mismatch(e, e->issued ? TV_MISMATCH_HANG : TV_MISMATCH_ISSUE);
     m.count = 1;
     copy_text(m.message, sizeof m.message, text);
-    board_report(b, &m);
+    tv_board_report(b, &m);
     b->retired[b->retired_count++ % RETIRED_MAX] = describe_retired(e);
     remove_entry(b, e);
 }
@@ -417,11 +417,11 @@ void board_drop(tv_scoreboard *b, board_entry *e, const char *text)
 tv_status tv_scoreboard_hang(tv_scoreboard *b, uint64_t tag, uint64_t cycles)
 {
     char text[64];
-    board_entry *e = board_open(b, tag);
+    board_entry *e = tv_board_open(b, tag);
     if (!e)
         return TV_ERR_MEMORY;
     snprintf(text, sizeof text, "no end after %llu cycles", (unsigned long long)cycles);
-    board_drop(b, e, text);
+    tv_board_drop(b, e, text);
     return TV_OK;
 }
 
@@ -429,7 +429,7 @@ tv_status tv_scoreboard_finish(tv_scoreboard *b, tv_scoreboard_counts *out)
 {
     while (b->open.count) {
         board_entry *e = b->open.data[0];
-        board_drop(b, e, e->issued ? "it has not retired at the end of the run" : "it has not been issued");
+        tv_board_drop(b, e, e->issued ? "it has not retired at the end of the run" : "it has not been issued");
     }
     *out = b->counts;
     return TV_OK;

@@ -35,7 +35,7 @@ const char *tv_mismatch_kind_name(tv_mismatch_kind kind)
 
 /* ---- Reports ---- */
 
-tv_mismatch board_mismatch(const board_entry *e, tv_mismatch_kind kind)
+tv_mismatch tv_board_mismatch(const board_entry *e, tv_mismatch_kind kind)
 {
     return (tv_mismatch){.kind = kind,
                          .tag = e->tag,
@@ -47,11 +47,11 @@ tv_mismatch board_mismatch(const board_entry *e, tv_mismatch_kind kind)
                          .count = 1};
 }
 
-void board_report(tv_scoreboard *b, tv_mismatch *m)
+void tv_board_report(tv_scoreboard *b, tv_mismatch *m)
 {
     snprintf(m->name, sizeof m->name, "%s%s%s%s%s", tv_mismatch_kind_name(m->kind), m->insn ? "/" : "",
              m->insn ? m->insn : "", m->space ? "/" : "", m->space ? m->space : "");
-    m->waived = rules_waive(b->options.rules, m->name);
+    m->waived = tv_rules_waive(b->options.rules, m->name);
     if (m->waived) {
         b->counts.waived++;
     } else {
@@ -64,9 +64,9 @@ void board_report(tv_scoreboard *b, tv_mismatch *m)
 
 /* ---- Elements ---- */
 
-tv_dtype board_type(const tv_scoreboard *b, const char *insn, unsigned space, tolerance *out)
+tv_dtype tv_board_type(const tv_scoreboard *b, const char *insn, unsigned space, tolerance *out)
 {
-    *out = rules_find(b->options.rules, insn, b->spaces.data[space].name);
+    *out = tv_rules_find(b->options.rules, insn, b->spaces.data[space].name);
     return out->has_type ? out->type : b->spaces.data[space].type;
 }
 
@@ -81,11 +81,11 @@ static uint64_t load_element(const uint8_t *data, uint64_t bytes, uint64_t i, un
     return value;
 }
 
-bool board_accepts(const board_bytes *r, uint64_t i, tv_dtype type, const tolerance *t)
+bool tv_board_accepts(const board_bytes *r, uint64_t i, tv_dtype type, const tolerance *t)
 {
     unsigned bits = tv_dtype_bits(type);
-    return tolerance_accepts(t, type, load_element(r->expected, r->bytes, i, bits),
-                             load_element(r->actual, r->bytes, i, bits));
+    return tv_tolerance_accepts(t, type, load_element(r->expected, r->bytes, i, bits),
+                                load_element(r->actual, r->bytes, i, bits));
 }
 
 /* "0x3f80 (1)"; the bits alone for hexadecimal types. */
@@ -101,7 +101,7 @@ static void format_element(tv_dtype type, uint64_t bits, char text[80])
         snprintf(text, 80, "0x%0*" PRIx64 " (%s)", (int)(tv_dtype_bits(type) + 3) / 4, bits, value);
 }
 
-void board_describe(const tv_scoreboard *b, const board_bytes *r, uint64_t i, tv_dtype type, tv_mismatch *m)
+void tv_board_describe(const tv_scoreboard *b, const board_bytes *r, uint64_t i, tv_dtype type, tv_mismatch *m)
 {
     const board_space *space = &b->spaces.data[r->space];
     char expected[80], actual[80];
@@ -161,7 +161,7 @@ static const board_range *find_range(const board_entry *e, unsigned space, uint6
 
 static bool is_ignored(const tv_scoreboard *b, const board_entry *e, unsigned space)
 {
-    return b->options.rules && rules_find(b->options.rules, e->insn, b->spaces.data[space].name).ignore;
+    return b->options.rules && tv_rules_find(b->options.rules, e->insn, b->spaces.data[space].name).ignore;
 }
 
 /* Stores the writes of the design; those outside of the ranges are extra. */
@@ -192,7 +192,7 @@ static void store_writes(const tv_scoreboard *b, board_entry *e, lone_bytes *ext
 static void report_lone(tv_scoreboard *b, const board_entry *e, const lone_bytes *lone, tv_mismatch_kind kind)
 {
     const board_space *space = &b->spaces.data[lone->space];
-    tv_mismatch m = board_mismatch(e, kind);
+    tv_mismatch m = tv_board_mismatch(e, kind);
     m.space = space->name;
     m.addr = lone->from / space->unit_bytes;
     m.byte = lone->from % space->unit_bytes;
@@ -204,13 +204,13 @@ static void report_lone(tv_scoreboard *b, const board_entry *e, const lone_bytes
                                          "], the model did not; %zu bytes"
                                        : "the design did not write byte %" PRIu64 " of %s[0x%" PRIx64 "]; %zu bytes",
              m.byte, m.space, m.addr, lone->values.len);
-    board_report(b, &m);
+    tv_board_report(b, &m);
 }
 
 static void report_misplaced(tv_scoreboard *b, const board_entry *e, const lone_bytes *missing, const lone_bytes *extra)
 {
     const board_space *from = &b->spaces.data[missing->space], *to = &b->spaces.data[extra->space];
-    tv_mismatch m = board_mismatch(e, TV_MISMATCH_MISPLACED);
+    tv_mismatch m = tv_board_mismatch(e, TV_MISMATCH_MISPLACED);
     m.space = from->name;
     m.addr = missing->from / from->unit_bytes;
     m.byte = missing->from % from->unit_bytes;
@@ -221,19 +221,19 @@ static void report_misplaced(tv_scoreboard *b, const board_entry *e, const lone_
              "the design wrote the %zu bytes of %s[0x%" PRIx64 "] byte %" PRIu64 " to %s[0x%" PRIx64 "] byte %" PRIu64,
              missing->values.len, m.space, m.addr, m.byte, to->name, extra->from / to->unit_bytes,
              extra->from % to->unit_bytes);
-    board_report(b, &m);
+    tv_board_report(b, &m);
 }
 
 /* Compares a range of which a byte differs or is missing. */
 static void compare_elements(tv_scoreboard *b, const board_entry *e, const board_range *r, lone_bytes *missing)
 {
     tolerance t;
-    tv_dtype type = board_type(b, e->insn, r->space, &t);
+    tv_dtype type = tv_board_type(b, e->insn, r->space, &t);
     unsigned bits = tv_dtype_bits(type);
     board_bytes bytes = {r->space, r->from, r->bytes, e->expected.data + r->at, e->actual.data + r->at};
     const uint8_t *written = e->written.data + r->at;
     uint64_t first = 0;
-    tv_mismatch m = board_mismatch(e, TV_MISMATCH_DATA);
+    tv_mismatch m = tv_board_mismatch(e, TV_MISMATCH_DATA);
     m.count = 0;
     if (t.ignore)
         return;
@@ -242,14 +242,14 @@ static void compare_elements(tv_scoreboard *b, const board_entry *e, const board
             add_lone(missing, r->space, r->from + i, bytes.expected[i]);
     for (uint64_t i = 0; i * bits < r->bytes * 8; i++) {
         uint64_t at = i * bits / 8, last = tv_min_u64(at + (bits < 8 ? 1 : bits / 8), r->bytes) - 1;
-        if (!written[at] || !written[last] || board_accepts(&bytes, i, type, &t))
+        if (!written[at] || !written[last] || tv_board_accepts(&bytes, i, type, &t))
             continue;
         if (m.count++ == 0)
             first = i;
     }
     if (m.count) {
-        board_describe(b, &bytes, first, type, &m);
-        board_report(b, &m);
+        tv_board_describe(b, &bytes, first, type, &m);
+        tv_board_report(b, &m);
     }
 }
 
@@ -260,7 +260,7 @@ static void plant_bug(tv_scoreboard *b, board_entry *e)
         return;
     const board_range *r = &e->ranges.data[0];
     tolerance t;
-    unsigned bits = tv_dtype_bits(board_type(b, e->insn, r->space, &t));
+    unsigned bits = tv_dtype_bits(tv_board_type(b, e->insn, r->space, &t));
     size_t at = r->at + (size_t)tv_min_u64(bits < 8 ? 0 : bits / 8 - 1, r->bytes - 1);
     e->actual.data[at] ^= 0xFF;
     b->counts.planted = 1;
@@ -307,13 +307,13 @@ static bool compare_word(tv_scoreboard *b, const board_entry *e)
 {
     if (!e->has_design_word || e->design_word == e->word)
         return true;
-    tv_mismatch m = board_mismatch(e, TV_MISMATCH_WORD);
+    tv_mismatch m = tv_board_mismatch(e, TV_MISMATCH_WORD);
     m.expected = e->word;
     m.actual = e->design_word;
     m.bits = 64;
     snprintf(m.message, sizeof m.message, "the word is 0x%" PRIx64 " in the design, 0x%" PRIx64 " in the model",
              m.actual, m.expected);
-    board_report(b, &m);
+    tv_board_report(b, &m);
     return false;
 }
 
@@ -321,12 +321,12 @@ static bool compare_faults(tv_scoreboard *b, const board_entry *e)
 {
     if (strcmp(e->fault, e->trap) == 0)
         return true;
-    tv_mismatch m = board_mismatch(e, e->fault[0] == '\0'  ? TV_MISMATCH_NEW_TRAP
-                                      : e->trap[0] == '\0' ? TV_MISMATCH_NO_TRAP
-                                                           : TV_MISMATCH_TRAP);
+    tv_mismatch m = tv_board_mismatch(e, e->fault[0] == '\0'  ? TV_MISMATCH_NEW_TRAP
+                                         : e->trap[0] == '\0' ? TV_MISMATCH_NO_TRAP
+                                                              : TV_MISMATCH_TRAP);
     snprintf(m.message, sizeof m.message, "%s%s in the design, %s%s in the model", e->trap[0] ? "fault " : "no fault",
              e->trap, e->fault[0] ? "fault " : "no fault", e->fault);
-    board_report(b, &m);
+    tv_board_report(b, &m);
     return false;
 }
 
@@ -355,18 +355,18 @@ static board_value *find_value(board_entry *e, size_t i)
 /* Inner values that the rules require, and the design has not reported. */
 static void compare_required(tv_scoreboard *b, const board_entry *e)
 {
-    tv_mismatch m = board_mismatch(e, TV_MISMATCH_NO_VALUE);
+    tv_mismatch m = tv_board_mismatch(e, TV_MISMATCH_NO_VALUE);
     m.count = 0;
     for (size_t i = 0; b->options.rules && i < e->values.count; i++) {
         const board_value *v = &e->values.data[i];
-        if (v->is_reported || !rules_find(b->options.rules, e->insn, v->name).required || m.count++)
+        if (v->is_reported || !tv_rules_find(b->options.rules, e->insn, v->name).required || m.count++)
             continue;
         m.space = v->name;
         m.element = v->value.element;
         snprintf(m.message, sizeof m.message, "the design did not report %s of element %" PRIu64, v->name, m.element);
     }
     if (m.count)
-        board_report(b, &m);
+        tv_board_report(b, &m);
 }
 
 static void compare_values(tv_scoreboard *b, board_entry *e)
@@ -379,26 +379,26 @@ static void compare_values(tv_scoreboard *b, board_entry *e)
             continue;
         const tv_inner_value *v = &found->value;
         found->is_reported = true;
-        tolerance t = rules_find(b->options.rules, e->insn, report->name);
+        tolerance t = tv_rules_find(b->options.rules, e->insn, report->name);
         double expected = v->is_integer ? (double)v->integer : v->real,
                actual = report->value.is_integer ? (double)report->value.integer : report->value.real;
         bool equal = v->is_integer && report->value.is_integer && v->integer == report->value.integer;
         if (t.ignore || equal || (!(v->is_integer && report->value.is_integer) && isnan(expected) && isnan(actual)) ||
-            ((!v->is_integer || t.absolute > 0 || t.relative > 0) && tolerance_accepts_real(&t, expected, actual)))
+            ((!v->is_integer || t.absolute > 0 || t.relative > 0) && tv_tolerance_accepts_real(&t, expected, actual)))
             continue;
-        tv_mismatch m = board_mismatch(e, TV_MISMATCH_VALUE);
+        tv_mismatch m = tv_board_mismatch(e, TV_MISMATCH_VALUE);
         m.space = report->name;
         m.element = v->element;
         snprintf(m.message, sizeof m.message, "%s of element %" PRIu64 " is %.17g in the design, %.17g in the model",
                  report->name, v->element, actual, expected);
         if (!is_first)
             continue;
-        board_report(b, &m);
+        tv_board_report(b, &m);
         is_first = false;
     }
 }
 
-void board_compare_cycles(tv_scoreboard *b, tv_mismatch *m, uint64_t expected, uint64_t actual)
+void tv_board_compare_cycles(tv_scoreboard *b, tv_mismatch *m, uint64_t expected, uint64_t actual)
 {
     uint64_t distance = expected > actual ? expected - actual : actual - expected;
     if (expected == TV_CYCLE_UNKNOWN || actual == TV_CYCLE_UNKNOWN || b->options.cycle_slack == TV_CYCLE_UNKNOWN ||
@@ -409,16 +409,16 @@ void board_compare_cycles(tv_scoreboard *b, tv_mismatch *m, uint64_t expected, u
     m->count = distance;
     snprintf(m->message, sizeof m->message, "it ends in cycle %" PRIu64 " in the design, %" PRIu64 " in the model",
              actual, expected);
-    board_report(b, m);
+    tv_board_report(b, m);
 }
 
-void board_compare(tv_scoreboard *b, board_entry *e)
+void tv_board_compare(tv_scoreboard *b, board_entry *e)
 {
     if (!compare_word(b, e) || !compare_faults(b, e))
         return;
     compare_writes(b, e);
     compare_values(b, e);
     compare_required(b, e);
-    tv_mismatch m = board_mismatch(e, TV_MISMATCH_CYCLE);
-    board_compare_cycles(b, &m, e->end, e->cycle);
+    tv_mismatch m = tv_board_mismatch(e, TV_MISMATCH_CYCLE);
+    tv_board_compare_cycles(b, &m, e->end, e->cycle);
 }

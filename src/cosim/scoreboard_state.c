@@ -18,15 +18,15 @@ static unsigned find_space(const tv_scoreboard *b, const char *name)
 static void compare_block(const tv_scoreboard *b, const board_bytes *block, tv_mismatch *m)
 {
     tolerance t;
-    tv_dtype type = board_type(b, "", block->space, &t);
+    tv_dtype type = tv_board_type(b, "", block->space, &t);
     uint64_t first = 0, count = 0;
     if (t.ignore || memcmp(block->expected, block->actual, block->bytes) == 0)
         return;
     for (uint64_t i = 0; i * tv_dtype_bits(type) < block->bytes * 8; i++)
-        if (!board_accepts(block, i, type, &t) && count++ == 0)
+        if (!tv_board_accepts(block, i, type, &t) && count++ == 0)
             first = i;
     if (count && m->count == 0)
-        board_describe(b, block, first, type, m);
+        tv_board_describe(b, block, first, type, m);
     m->count += count;
 }
 
@@ -50,7 +50,7 @@ tv_status tv_scoreboard_state(tv_scoreboard *b, const char *space, uint64_t addr
     }
     free(expected);
     if (status == TV_OK && m.count)
-        board_report(b, &m);
+        tv_board_report(b, &m);
     return status;
 }
 
