@@ -483,6 +483,22 @@ static void reductions(void **state)
     tv_program_free(program);
 }
 
+static void generators(void **state)
+{
+    (void)state;
+    tv_generate_options options = {.size = sizeof options, .seed = 1, .instructions = 3};
+    tv_generated generated;
+    tv_config *config;
+    assert_int_equal(tv_config_new("pccx", NULL, &config), TV_OK);
+    NULL_CASE(tv_program_generate, sink);
+    assert_int_equal(tv_program_generate(config, &options, NULL, &generated), TV_OK);
+    assert_int_equal(generated.instructions, 3);
+    free(generated.source);
+    options.size = 0;
+    assert_int_equal(tv_program_generate(config, &options, NULL, &generated), TV_ERR_INPUT);
+    tv_config_free(config);
+}
+
 static void scoreboards(void **state)
 {
     (void)state;
@@ -742,6 +758,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(commit_logs),
         cmocka_unit_test(scoreboards),
         cmocka_unit_test(reductions),
+        cmocka_unit_test(generators),
         cmocka_unit_test(debuggers),
         cmocka_unit_test(language_models),
         cmocka_unit_test(networks),
