@@ -192,15 +192,17 @@ def help_files(t):
     folder = t.path("help")
     os.makedirs(os.path.join(folder, "common"))
     os.symlink(os.path.join(ROOT, "models"), os.path.join(folder, "models"))
-    for name, source in (("softmax.s", "pccx/softmax.s"), ("gemm.s", "pccx/softmax.s"), ("decode.s", "pccx/softmax.s"), ("ffn.json", "cmdq/ffn.json")):
+    for name, source in (("softmax.s", "pccx/softmax.s"), ("gemm.s", "pccx/softmax.s"), ("decode.s", "pccx/softmax.s"), ("random.s", "pccx/softmax.s"), ("ffn.json", "cmdq/ffn.json")):
         with open(os.path.join(ROOT, "examples", source), encoding="utf-8") as f:
             t.write("help/" + name, f.read())
     t.write("help/my.ini", "[profile]\ntarget = pccx\n[gemv]\ncores = 8\n")
     t.write("help/known.ini", "; no mismatch is known\n")
     t.write("help/commands.txt", "step\nwhy\n")
+    # a design that rejects each program, or retires no instruction
+    os.chmod(t.write("help/bench", '#!/bin/sh\n[ "$2" = --log ] || exit 3\nhead -1 design.log > "$3"\n'), 0o755)
     t.write("help/text.txt", "To be, or not to be: that is the question.")
     t.write("help/weights.bin", "weights!" * 8)
-    for arguments in (("asm", "softmax.s", "-o", "gemv.elf"), ("asm", "softmax.s", "-o", "model.elf"), ("asm", "softmax.s"),
+    for arguments in (("asm", "softmax.s", "-o", "gemv.elf"), ("asm", "softmax.s", "-o", "model.elf"), ("asm", "softmax.s", "-o", "random.elf"), ("asm", "softmax.s"),
                       ("run", "-q", "softmax.s", "--trace", "run.json"), ("run", "-q", "softmax.s", "--trace", "run.json.zst"),
                       ("run", "-q", "softmax.s", "--dump", "l2:0x20:64:bf16=want.memh"), ("run", "-q", "softmax.s", "--commit-log", "design.log"),
                       ("run", "-q", "softmax.s", "--trace", "before.json"), ("run", "-q", "softmax.s", "--trace", "after.json")):
