@@ -327,6 +327,24 @@ static void rounded_weights_move_the_bias(void **state)
     tv_graph_free(g);
 }
 
+/* Of 4 bits with the scale 1: 0.25 becomes 0, and its share of the mean, 8 * 0.25, is missing. */
+static void weights_of_4_bits_move_the_bias(void **state)
+{
+    tv_graph_builder b;
+    tv_bias_list list;
+    float w[] = {7, -3, 0.25F};
+    double of_inputs[] = {1, 1, 8}, *means[] = {of_inputs};
+    (void)state;
+    begin(&b);
+    uint32_t in = input(&b, "x", 2, (int64_t[]){1, 3});
+    tv_graph *g = finish(&b, linear(&b, in, constant(&b, 2, (int64_t[]){1, 3}, w), TV_NO_VALUE, TV_ACTIVATION_NONE));
+    assert_int_equal(tv_graph_correct_biases(g, means, 4, NULL, &list), TV_OK);
+    tv_bias_list_apply(&list, g, true);
+    assert_true(fabsf(constant_of(g, 0, 2)[0] - 2) < 1e-5F);
+    tv_bias_list_fini(&list);
+    tv_graph_free(g);
+}
+
 /* ---- Sessions ---- */
 
 static tv_network *network_of(tv_graph *g)
@@ -685,6 +703,7 @@ int main(void)
         cmocka_unit_test(equalized_products_compute_the_same),
         cmocka_unit_test(products_of_other_kinds_are_not_equalized),
         cmocka_unit_test(rounded_weights_move_the_bias),
+        cmocka_unit_test(weights_of_4_bits_move_the_bias),
         cmocka_unit_test(the_host_computes_outputs),
         cmocka_unit_test(random_inputs_are_reproducible_and_in_range),
         cmocka_unit_test(machines_get_ranges_and_are_compared),
