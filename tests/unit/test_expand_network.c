@@ -169,6 +169,10 @@ static uint32_t row_over_constant(maker *m)
     return op2(m, TV_OP_DIV, row_of(m), constant(m, 2, (int64_t[]){4, 1}, 1, 3));
 }
 static uint32_t column_over_values(maker *m) { return op2(m, TV_OP_DIV, column_of(m, m->y), op1(m, TV_OP_EXP, m->x)); }
+static uint32_t column_to_the_values(maker *m)
+{
+    return op2(m, TV_OP_POW, op1(m, TV_OP_EXP, column_of(m, m->y)), m->x);
+}
 static uint32_t one_over_values(maker *m) { return op2(m, TV_OP_DIV, scalar(m, 2), op1(m, TV_OP_EXP, m->x)); }
 static uint32_t constant_of_fewer_axes(maker *m)
 {
@@ -247,6 +251,7 @@ static const struct expansion {
     {{"constant column to the row", constant_to_the_row, X, false}, TV_OPS},
     {{"row over constant column", row_over_constant, X, false}, TV_OPS},
     {{"column over values", column_over_values, X, true}, TV_OP_DIV},
+    {{"column to the values", column_to_the_values, X, true}, TV_OPS},
     {{"constant over values", one_over_values, X, false}, TV_OP_DIV},
     {{"constant with fewer axes", constant_of_fewer_axes, X, false}, TV_OPS},
     {{"value with fewer axes", value_of_fewer_axes, X, true}, TV_OPS},
