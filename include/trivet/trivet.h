@@ -47,6 +47,7 @@
 #include "trivet/text.h"
 #include "trivet/trace.h"
 #include "trivet/trace_file.h"
+#include "trivet/unit.h"
 #include "trivet/window.h"
 
 #endif

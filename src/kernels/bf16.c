@@ -15,6 +15,12 @@ TV_CLONES uint16_t tv_bf16_absmax(const uint16_t *x, size_t n)
     return max;
 }
 
+float tv_bf16_row_scale(uint16_t absmax, uint16_t act_scale)
+{
+    unsigned exponent = tv_bf16_exponent(absmax);
+    return act_scale ? tv_bf16_to_f32(act_scale) : exponent == 0 ? 1.0f : tv_bf16_power_of_two((int)exponent - 6);
+}
+
 TV_CLONES void tv_bf16_widen(const uint16_t *x, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i++)

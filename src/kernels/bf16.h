@@ -8,6 +8,10 @@
 /* max |x[i]|, as bits without the sign; TV_BF16_INF or above: an element is not finite. */
 uint16_t tv_bf16_absmax(const uint16_t *x, size_t n);
 
+/* The scale by which a row with this absmax is quantized to INT8: `act_scale` if that is not 0, otherwise 2^(E-6) with
+ * E the exponent of `absmax`, and 1 if `absmax` is zero or subnormal. */
+float tv_bf16_row_scale(uint16_t absmax, uint16_t act_scale);
+
 /* out[i] = x[i] as binary32; subnormals are flushed to zero. */
 void tv_bf16_widen(const uint16_t *x, size_t n, float *out);
 

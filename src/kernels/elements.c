@@ -45,6 +45,21 @@ TV_CLONES void tv_elements_to_s8(const float *x, size_t count, int8_t *elements)
         elements[i] = (int8_t)tv_int_saturate(x[i], 8);
 }
 
+void tv_elements_pack(const float *x, size_t count, unsigned bits, uint8_t *packed)
+{
+    if (bits == 32) {
+        tv_elements_to_f32(x, count, packed);
+    } else if (bits == 16) {
+        tv_elements_to_f16(x, count, packed);
+    } else if (bits == 8) {
+        tv_elements_to_s8(x, count, (int8_t *)packed);
+    } else {
+        memset(packed, 0, tv_ceil_div(count * bits, 8));
+        for (size_t i = 0; i < count; i++)
+            tv_int_set(packed, bits, i, tv_int_saturate(x[i], bits));
+    }
+}
+
 TV_CLONES void tv_elements_mul_scalar(float *x, size_t count, float scale)
 {
     for (size_t i = 0; i < count; i++)

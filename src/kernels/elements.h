@@ -15,6 +15,10 @@ void tv_elements_to_f32(const float *x, size_t count, uint8_t *elements);
 void tv_elements_to_f16(const float *x, size_t count, uint8_t *elements);
 void tv_elements_to_s8(const float *x, size_t count, int8_t *elements);
 
+/* The same by width: binary32, binary16, and integers of 8, 4 or 2 bits, packed from the low bits of a byte on; the
+ * bits after the last element become 0. */
+void tv_elements_pack(const float *x, size_t count, unsigned bits, uint8_t *packed);
+
 /* x[i] *= scale; x[i] /= scale. */
 void tv_elements_mul_scalar(float *x, size_t count, float scale);
 void tv_elements_div_scalar(float *x, size_t count, float scale);

@@ -49,6 +49,10 @@ typedef struct tv_target {
     void (*cycles)(const void *state, tv_commit *commit);
     /* Executes `word` as tv_machine_execute does; TV_FAULT: it faulted. NULL: the target is not word encoded. */
     tv_status (*execute)(void *state, uint64_t word);
+    /* Computes what the instruction `word` writes to `lanes` lanes from those of its sources rs1, rs2, rs3, without a
+     * machine. TV_ERR_INPUT: it is no operation on lanes of a machine of `config`. NULL: there are none. */
+    tv_status (*compute_lanes)(const tv_config *config, uint64_t word, size_t lanes, const uint32_t *const sources[3],
+                               uint32_t *out);
     void (*clear_fault)(void *state); /* NULL: as execute */
     /* Appends the inner values of the instructions that execute from now on to `values`, which stays the caller's; NULL
      * ends it. */

@@ -693,6 +693,31 @@ static void networks(void **state)
     tv_network_free(network);
 }
 
+static void units(void **state)
+{
+    (void)state;
+    const tv_sfu_op op = {.function = TV_SFU_EXP};
+    uint16_t x = 0x3F80, y;
+    float scale;
+    int8_t q;
+    uint8_t packed;
+    NULL_CASE(tv_unit_sfu, addend);
+    NULL_CASE(tv_unit_sfu, steps);
+    assert_int_equal(tv_unit_sfu(&op, &x, 1, NULL, NULL, &y), TV_OK);
+    assert_int_equal(y, 0x402E); /* e */
+    NULL_CASE(tv_unit_preprocess, steps);
+    assert_int_equal(tv_unit_preprocess(&x, 1, 0, NULL, &scale, &q), TV_OK);
+    assert_int_equal(q, 64);
+    NULL_CASE(tv_unit_dual_dot, words);
+    assert_int_equal(tv_unit_dual_dot(&(int8_t){3}, &(int8_t){2}, &q, 1, 24, NULL), INT64_C(192) * 0x1000000 + 128);
+    NULL_CASE(tv_unit_normalize, addend);
+    NULL_CASE(tv_unit_normalize, steps);
+    assert_int_equal(tv_unit_normalize(2, 1.0f, 0x3F80, NULL, NULL), 0x4000);
+    NULL_CASE(tv_unit_requantize, quotient);
+    assert_int_equal(tv_unit_requantize(&scale, 1, scale, 8, NULL, &packed), TV_OK);
+    assert_int_equal(packed, 1);
+}
+
 /* The rules for structs that may grow (trivet.h): a larger struct is accepted, one without a size is an error. */
 static void sizes(void **state)
 {
@@ -762,6 +787,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(debuggers),
         cmocka_unit_test(language_models),
         cmocka_unit_test(networks),
+        cmocka_unit_test(units),
         cmocka_unit_test(sizes),
     };
     if (argc != 2 || !mkdtemp(folder))

@@ -97,11 +97,9 @@ static inline uint64_t cmdq_rotary_dim(const cmdq_exec *x)
 
 /* tiles.c */
 
-/* Between packed elements and arrays. cmdq_pack rounds to nearest even, saturates integers, and makes NaNs canonical.
- */
+/* From packed elements to arrays. */
 void cmdq_unpack_f32(const uint8_t *packed, unsigned qbits, uint64_t count, float *out);
 void cmdq_unpack_s8(const uint8_t *packed, unsigned qbits, uint64_t count, int8_t *out);
-void cmdq_pack(const float *values, unsigned qbits, uint64_t count, uint8_t *packed);
 
 /* A tile that is read, with its rows side by side: in place, or in scratch memory if they are apart. NULL when out of
  * memory. */

@@ -33,7 +33,7 @@ static void run_tile(cmdq_exec *x, const void *shape, uint64_t inputs, uint64_t 
     if (scale_out != 1)
         tv_elements_div_scalar(t.out, results, scale_out);
     cmdq_append_results(x, t.out, 0, results);
-    cmdq_pack(t.out, out->qbits, results, cmdq_tile_bytes(x, out));
+    tv_elements_pack(t.out, results, out->qbits, cmdq_tile_bytes(x, out));
 }
 
 /* ---- Transposition ---- */

@@ -248,7 +248,7 @@ static void pack_rows(cmdq_exec *x, const float *values, const cmdq_tile *out)
     uint8_t *to = cmdq_tile_bytes(x, out);
     cmdq_append_results(x, values, 0, rows * columns);
     for (uint64_t i = 0; i < rows; i++)
-        cmdq_pack(values + i * columns, out->qbits, columns, to + i * out->stride);
+        tv_elements_pack(values + i * columns, columns, out->qbits, to + i * out->stride);
 }
 
 static void exec_tensor(cmdq_exec *x, bool dense, bool transposed, cmdq_multiply_fn *multiply)

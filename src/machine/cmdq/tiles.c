@@ -39,21 +39,6 @@ void cmdq_unpack_f32(const uint8_t *packed, unsigned qbits, uint64_t count, floa
             out[i] = (float)tv_int_get(packed, qbits, i);
 }
 
-void cmdq_pack(const float *values, unsigned qbits, uint64_t count, uint8_t *packed)
-{
-    if (qbits == 32) {
-        tv_elements_to_f32(values, count, packed);
-    } else if (qbits == 16) {
-        tv_elements_to_f16(values, count, packed);
-    } else if (qbits == 8) {
-        tv_elements_to_s8(values, count, (int8_t *)packed);
-    } else {
-        memset(packed, 0, tv_ceil_div(count * qbits, 8)); /* the bits past the last element become 0 */
-        for (uint64_t i = 0; i < count; i++)
-            tv_int_set(packed, qbits, i, tv_int_saturate(values[i], qbits));
-    }
-}
-
 const uint8_t *cmdq_tile_packed(cmdq_exec *x, const cmdq_tile *t, cmdq_scratch_use use)
 {
     if (t->rows == 1)

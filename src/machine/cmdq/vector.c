@@ -122,7 +122,7 @@ static void pack_output(const row_tasks *t, float *y, uint64_t at, uint64_t coun
     if (t->scale_out != 1)
         tv_elements_div_scalar(y, count, t->scale_out);
     cmdq_append_results(t->exec, y, at, count);
-    cmdq_pack(y, t->qbits, count, out);
+    tv_elements_pack(y, count, t->qbits, out);
 }
 
 static void compute_rows(void *user, uint64_t first, uint64_t end)

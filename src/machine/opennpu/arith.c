@@ -180,10 +180,20 @@ bool opennpu_exec_lanes(opennpu_machine *m, const opennpu_op *op, opennpu_fault 
     return true;
 }
 
+/* The same of byte lanes. */
+static void append_exact_bytes(opennpu_machine *m, const opennpu_op *op)
+{
+    lane_buffer buffers[OPENNPU_REGISTERS];
+    const int32_t *a = load_source(m, op, OPENNPU_RS1, NULL, &buffers[OPENNPU_RS1]);
+    append_exact(m, op, a, load_source(m, op, OPENNPU_RS2, a, &buffers[OPENNPU_RS2]));
+}
+
 bool opennpu_exec_sized(opennpu_machine *m, const opennpu_op *op, opennpu_fault *fault)
 {
-    if (op->class_ != OPENNPU_VX || m->values)
+    if (op->class_ != OPENNPU_VX)
         return opennpu_exec_lanes(m, op, fault);
+    if (m->values)
+        append_exact_bytes(m, op);
     opennpu_lanes lanes = {.y = opennpu_plane(m, op->rows[OPENNPU_RD].first), .k = m->k};
     lanes.a = opennpu_plane(m, op->rows[OPENNPU_RS1].first);
     lanes.b = op->reads >> OPENNPU_RS2 & 1 ? opennpu_plane(m, op->rows[OPENNPU_RS2].first) : lanes.a;

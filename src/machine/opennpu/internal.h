@@ -249,6 +249,10 @@ extern const char *const opennpu_stall_reason_names[OPENNPU_STALL_REASONS];
 /* opcodes.c */
 extern const char *const opennpu_engine_names[OPENNPU_ENGINES];
 
+/* lane_unit.c. tv_target.compute_lanes: what `word` writes to at most OPENNPU_K_MAX lanes. TV_ERR_MEMORY. */
+tv_status opennpu_compute_lanes(const tv_config *config, uint64_t word, size_t lanes, const uint32_t *const sources[3],
+                                uint32_t *out);
+
 /* state.c */
 void opennpu_visit_state(void *state, tv_state_visitor *visitor);
 bool opennpu_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out);

@@ -580,6 +580,7 @@ const tv_target tv_target_opennpu = {
     .describe = describe,
     .cycles = cycles,
     .execute = execute,
+    .compute_lanes = opennpu_compute_lanes,
     .clear_fault = clear_fault,
     .collect = collect,
     .loaded = loaded,

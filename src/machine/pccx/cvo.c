@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of vectors: CVO (pccx specification, section 4). Inputs are widened to binary32, results are rounded to
  * BF16 once; only `accm` adds in binary32, so that the function is rounded to that first. */
-#include "kernels/bf16.h"
-#include "kernels/functions.h"
+#include "kernels/sfu.h"
 #include "machine/pccx/vectors.h"
-#include "num/float.h"
 
 /* An instruction's vectors, each of its length. */
 typedef struct cvo_memory {
@@ -25,12 +23,7 @@ static bool alloc_vectors(pccx_machine *m, uint32_t length, cvo_memory *mem)
 /* mem->x = mem->narrow with subnormals as zeros, minus e_max with `sub_emax`; the difference is rounded to binary32. */
 static void widen_inputs(const pccx_machine *m, const pccx_op *op, const cvo_memory *mem)
 {
-    tv_bf16_widen(mem->narrow, op->length, mem->x);
-    if (!pccx_CVO_sub_emax(op->word))
-        return;
-    float e_max = tv_bf16_to_f32(tv_bf16_flush(m->e_max));
-    for (uint32_t i = 0; i < op->length; i++)
-        mem->x[i] = mem->x[i] - e_max;
+    tv_sfu_arguments(mem->narrow, op->length, pccx_CVO_sub_emax(op->word) ? &m->e_max : NULL, mem->x);
 }
 
 /* Inner values: what the function is computed of. */
@@ -40,14 +33,13 @@ static void append_arguments(const pccx_machine *m, const pccx_op *op, const cvo
         tv_values_real(m->values, "argument", i, (double)mem->x[i]);
 }
 
-/* mem->narrow = results rounded to BF16, after adding the old destination with `accm`. */
-static void narrow_outputs(pccx_machine *m, const pccx_op *op, const cvo_memory *mem, float *results, uint64_t count)
+/* The old destination, which `accm` adds; it replaces the inputs in mem->narrow. NULL: nothing is added. */
+static const uint16_t *load_addend(pccx_machine *m, const pccx_op *op, const cvo_memory *mem, uint64_t count)
 {
-    if (op->accumulate) {
-        pccx_load_lanes(m, op->dst, count, mem->narrow);
-        tv_bf16_add(results, count, mem->narrow);
-    }
-    tv_bf16_narrow(results, count, mem->narrow);
+    if (!op->accumulate)
+        return NULL;
+    pccx_load_lanes(m, op->dst, count, mem->narrow);
+    return mem->narrow;
 }
 
 static bool store_results(pccx_machine *m, const pccx_op *op, const uint16_t *y, uint64_t count)
@@ -67,12 +59,7 @@ static bool execute_elementwise(pccx_machine *m, const pccx_op *op, tv_func func
     pccx_load_vector(m, op->src, PCCX_FIFO_TO_SFU, op->length, mem.narrow);
     widen_inputs(m, op, &mem);
     append_arguments(m, op, &mem);
-    if (op->accumulate) {
-        tv_func_f32_row(func, mem.x, op->length, mem.y);
-        narrow_outputs(m, op, &mem, mem.y, op->length);
-    } else {
-        tv_func_bf16_row(func, mem.x, op->length, mem.narrow);
-    }
+    tv_sfu_function(func, mem.x, op->length, load_addend(m, op, &mem, op->length), mem.y, mem.narrow);
     return store_results(m, op, mem.narrow, op->length);
 }
 
@@ -89,26 +76,13 @@ bool pccx_execute_CVO_REDUCE_SUM(pccx_machine *m, const pccx_op *op, pccx_reject
     cvo_memory mem;
     if (!alloc_vectors(m, op->length, &mem))
         return pccx_reject_memory(why);
-    float sum = 0;
     pccx_load_vector(m, op->src, PCCX_FIFO_TO_SFU, op->length, mem.narrow);
     widen_inputs(m, op, &mem);
-    for (uint32_t i = 0; i < op->length; i++) {
-        sum = sum + mem.x[i];
-        if (m->values)
-            tv_values_real(m->values, "sum", i, (double)sum);
-    }
-    narrow_outputs(m, op, &mem, &sum, 1);
+    tv_sfu_sums(mem.x, op->length, 0, mem.y);
+    for (uint32_t i = 0; m->values && i < op->length; i++)
+        tv_values_real(m->values, "sum", i, (double)mem.y[i]);
+    tv_sfu_round(&mem.y[op->length - 1], 1, load_addend(m, op, &mem, 1), mem.narrow);
     return store_results(m, op, mem.narrow, 1);
-}
-
-/* Differences to e_max have more bits than BF16. Their products with it are exact in binary64. A quotient is not, but
- * binary64 carries more than twice its significant bits, so that rounding it again equals one rounding. */
-static void scale_differences(const cvo_memory *mem, uint32_t length, double scalar, bool divide)
-{
-    for (uint32_t i = 0; i < length; i++) {
-        double x = (double)mem->x[i], r = !divide ? x * scalar : scalar == 0 ? 0.0 : x / scalar;
-        mem->narrow[i] = tv_bf16_flushed_from_f64(r);
-    }
 }
 
 /* y[i] = x[i] * s, or x[i] / s: s is lane 0 of the L2 word at `src`, x starts at the next L2 word. */
@@ -117,16 +91,12 @@ bool pccx_execute_CVO_SCALE(pccx_machine *m, const pccx_op *op, pccx_rejection *
     cvo_memory mem;
     if (!alloc_vectors(m, op->length, &mem))
         return pccx_reject_memory(why);
-    float scalar = tv_bf16_to_f32(tv_bf16_flush(tv_load_le16(pccx_l2_at(m, op->src))));
-    bool divide = pccx_CVO_recip_scale(op->word);
+    tv_sfu_scaling scaling = {.scalar = tv_load_le16(pccx_l2_at(m, op->src)),
+                              .divide = pccx_CVO_recip_scale(op->word),
+                              .differences = pccx_CVO_sub_emax(op->word)};
     pccx_load_lanes(m, op->src + 1, op->length, mem.narrow);
     widen_inputs(m, op, &mem);
     append_arguments(m, op, &mem);
-    if (pccx_CVO_sub_emax(op->word) && !op->accumulate) {
-        scale_differences(&mem, op->length, (double)scalar, divide);
-    } else {
-        tv_scale_f32(mem.x, op->length, scalar, divide, mem.y);
-        narrow_outputs(m, op, &mem, mem.y, op->length);
-    }
+    tv_sfu_scale(&scaling, mem.x, op->length, load_addend(m, op, &mem, op->length), mem.y, mem.narrow);
     return store_results(m, op, mem.narrow, op->length);
 }

@@ -157,14 +157,6 @@ static bool alloc_matrix(pccx_machine *m, const pccx_op *op, matrix_memory *mem)
 
 /* ---- Activations ---- */
 
-/* The scale of an activation row: static, or 2^(E-6) with E the exponent of the row's absmax, where subnormals count as
- * zero. */
-static float find_row_scale(uint16_t absmax, uint16_t act_scale)
-{
-    unsigned exponent = tv_bf16_exponent(absmax);
-    return act_scale ? tv_bf16_to_f32(act_scale) : exponent == 0 ? 1.0f : tv_bf16_power_of_two((int)exponent - 6);
-}
-
 /* x[k] = activation row r; *absmax gets the bits of its largest magnitude. False: an activation is not finite. */
 static bool load_row(pccx_machine *m, const pccx_op *op, uint32_t r, uint16_t *x, uint16_t *absmax, pccx_rejection *why)
 {
@@ -194,7 +186,7 @@ static bool load_activations(pccx_machine *m, const pccx_op *op, matrix_memory *
         int8_t *q = mem->panel ? mem->q + r * padded : mem->q;
         if (!load_row(m, op, r, mem->x, &absmax, why))
             return false;
-        mem->row_scale[r] = find_row_scale(absmax, op->act_scale);
+        mem->row_scale[r] = tv_bf16_row_scale(absmax, op->act_scale);
         tv_bf16_widen(mem->x, op->k, mem->wide);
         tv_quantize_s8(mem->wide, op->k, mem->row_scale[r], -127, 127, q);
         if (!mem->panel)
