@@ -88,8 +88,8 @@ const cli_command cli_gen = {
              "quarter of the values of fields are 0, 1, the largest two or a single bit, a quarter are near those of "
              "earlier\n"
              "instructions. The same seed gives the same program on every host.",
-    .example = "  trivet gen pccx --seed 7 -o random.s\n"
-               "  trivet gen opennpu -c top -n 100000 -o random.elf",
+    .example = "  trivet gen pccx --seed 7 -o generated.s\n"
+               "  trivet gen opennpu -c top -n 100000 -o generated.elf",
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "cD",
