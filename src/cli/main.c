@@ -2,10 +2,10 @@
 /* The trivet command: selects the command, parses its options, runs it. */
 #include "cli/cli.h"
 
-const cli_command *const cli_commands[] = {&cli_asm,     &cli_dis,     &cli_isa,    &cli_check,      &cli_run,
-                                           &cli_debug,   &cli_trace,   &cli_llm,    &cli_infer,      &cli_compile,
-                                           &cli_cosim,   &cli_gen,     &cli_reduce, &cli_config,     &cli_explain,
-                                           &cli_targets, &cli_version, &cli_help,   &cli_completion, NULL};
+const cli_command *const cli_commands[] = {
+    &cli_asm,    &cli_dis,     &cli_isa,     &cli_check,   &cli_run,  &cli_debug,      &cli_trace,
+    &cli_llm,    &cli_infer,   &cli_compile, &cli_cosim,   &cli_gen,  &cli_reduce,     &cli_vectors,
+    &cli_config, &cli_explain, &cli_targets, &cli_version, &cli_help, &cli_completion, NULL};
 
 static const char *command_name(unsigned i, const void *user)
 {
