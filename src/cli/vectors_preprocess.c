@@ -62,31 +62,42 @@ void vectors_bf16_decode(vectors_writer *w, const char *argument)
 
 typedef void draw_fn(vectors_writer *w, uint16_t x[LANES]);
 
+/* A number with any sign and mantissa. Each draw is a statement of its own: arguments have no order. */
+static uint16_t draw_number(vectors_writer *w, unsigned exponent)
+{
+    unsigned sign = (unsigned)vectors_random(w, 2);
+    return bf16(sign, exponent, (unsigned)vectors_random(w, 128));
+}
+
 static void draw_ties(vectors_writer *w, uint16_t x[LANES]) /* several lanes have the largest exponent */
 {
     unsigned e = 100 + (unsigned)vectors_random(w, 50);
-    for (unsigned i = 0; i < LANES; i++)
-        x[i] = bf16((unsigned)vectors_random(w, 2), i % 4 ? e - (unsigned)vectors_random(w, 3) : e,
-                    (unsigned)vectors_random(w, 128));
+    for (unsigned i = 0; i < LANES; i++) {
+        unsigned less = i % 4 ? (unsigned)vectors_random(w, 3) : 0;
+        x[i] = draw_number(w, e - less);
+    }
 }
 
 static void draw_negative(vectors_writer *w, uint16_t x[LANES]) /* the largest magnitude is negative */
 {
-    for (unsigned i = 0; i < LANES; i++)
-        x[i] = bf16(1, 120 + (unsigned)vectors_random(w, 8), (unsigned)vectors_random(w, 128));
+    for (unsigned i = 0; i < LANES; i++) {
+        unsigned e = 120 + (unsigned)vectors_random(w, 8);
+        x[i] = draw_number(w, e) | 0x8000;
+    }
 }
 
 static void draw_zeros(vectors_writer *w, uint16_t x[LANES]) /* zeros of both signs and subnormal numbers between */
 {
-    for (unsigned i = 0; i < LANES; i++)
-        x[i] = i % 3 == 0 ? bf16((unsigned)vectors_random(w, 2), 0, i % 2 ? (unsigned)vectors_random(w, 128) : 0)
-                          : bf16((unsigned)vectors_random(w, 2), 127, (unsigned)vectors_random(w, 128));
+    for (unsigned i = 0; i < LANES; i++) {
+        uint16_t number = draw_number(w, i % 3 ? 127 : 0);
+        x[i] = i % 3 == 0 && i % 2 == 0 ? number & 0x8000 : number;
+    }
 }
 
 static void draw_far(vectors_writer *w, uint16_t x[LANES]) /* every distance up to 31 from the largest exponent */
 {
     for (unsigned i = 0; i < LANES; i++)
-        x[i] = bf16((unsigned)vectors_random(w, 2), 200 - i, (unsigned)vectors_random(w, 128));
+        x[i] = draw_number(w, 200 - i);
 }
 
 static void draw_edges(vectors_writer *w, uint16_t x[LANES]) /* the ends of the range */
@@ -97,9 +108,10 @@ static void draw_edges(vectors_writer *w, uint16_t x[LANES]) /* the ends of the 
 
 static void draw_any(vectors_writer *w, uint16_t x[LANES])
 {
-    for (unsigned i = 0; i < LANES; i++)
-        x[i] = bf16((unsigned)vectors_random(w, 2), 118 + (unsigned)vectors_random(w, 16),
-                    (unsigned)vectors_random(w, 128));
+    for (unsigned i = 0; i < LANES; i++) {
+        unsigned e = 118 + (unsigned)vectors_random(w, 16);
+        x[i] = draw_number(w, e);
+    }
 }
 
 static void draw_nothing(vectors_writer *w, uint16_t x[LANES])
@@ -163,7 +175,8 @@ static uint16_t scale_of(vectors_writer *w, const uint16_t lanes[LANES], unsigne
         e = (lanes[i] >> 7 & 255u) > e ? lanes[i] >> 7 & 255u : e;
     if (row % 2 == 0 || e < 16)
         return 0;
-    return bf16(0, e - 5 - (unsigned)vectors_random(w, 6), (unsigned)vectors_random(w, 128));
+    unsigned less = 5 + (unsigned)vectors_random(w, 6);
+    return draw_number(w, e - less) & 0x7FFF;
 }
 
 void vectors_bf16_to_int8(vectors_writer *w, const char *argument)

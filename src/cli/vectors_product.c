@@ -195,11 +195,12 @@ void vectors_normalize(vectors_writer *w, const char *argument)
     for (uint64_t i = 0; result && i < count; i++) {
         tv_normalize_steps steps;
         bool corner = i < CLI_COUNTOF(sums) * 2;
-        int32_t s =
-            corner ? sums[i / 2] : (int32_t)(uint32_t)vectors_random(w, UINT64_C(1) << 32) >> vectors_random(w, 24);
-        uint32_t power = (uint32_t)(corner ? 121 : 110 + vectors_random(w, 20)) << 23;
+        uint32_t any = (uint32_t)vectors_random(w, UINT64_C(1) << 32), shift = (uint32_t)vectors_random(w, 24),
+                 exponent = (uint32_t)vectors_random(w, 20), sign = (uint32_t)vectors_random(w, 2);
+        int32_t s = corner ? sums[i / 2] : (int32_t)any >> shift;
+        uint32_t power = (corner ? 121 : 110 + exponent) << 23;
         uint16_t b = (uint16_t)(corner && i % 2 == 0 ? 0x3F80 : vectors_random(w, 0x200) + 0x3E00),
-                 c = (uint16_t)(vectors_random(w, 2) << 15 | (vectors_random(w, 0x1000) + 0x3C00));
+                 c = (uint16_t)(sign << 15 | (uint32_t)(vectors_random(w, 0x1000) + 0x3C00));
         sum[i] = word_of(s);
         row_scale[i] = power;
         scale[i] = b;
