@@ -321,9 +321,12 @@ static bool parse_integer(tv_sv text, uint64_t *out)
 {
     uint64_t value = 0;
     for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] < '0' || text.ptr[i] > '9' || value >= INTEGER_LIMIT / 10)
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
             return false;
-        value = 10 * value + (uint64_t)(text.ptr[i] - '0');
+        uint64_t digit = (uint64_t)(text.ptr[i] - '0');
+        if (value > (INTEGER_LIMIT - 1 - digit) / 10)
+            return false;
+        value = 10 * value + digit;
     }
     *out = value;
     return text.len > 0;

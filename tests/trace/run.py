@@ -339,6 +339,14 @@ def comparisons(t):
     t.equal("a folder", t.call("trace", ".")[0], 2)
 
 
+def cycles_up_to_the_limit_are_read(t):
+    for last in (2 ** 62 - 1, 2 ** 62 - 3, 4611686018427387899, 461168601842738790):
+        t.write("late.json", json.dumps(trace(event(start=last - 1, end=last)), indent=1))
+        t.good("trace", "convert", "late.json", "-o", "late2.json")
+        with open(t.path("late2.json"), encoding="utf-8") as file:
+            t.equal("it stays", json.load(file)["timeline_events"][0]["end_cycle"], last)
+
+
 def damaged(t):
     """A complete trace is accepted; each of these is rejected."""
     whole = json.dumps(trace(event(bytes=3, file="a.s", line=1), event("STALL_EVENT", reason="raw", waits_for=0)))
@@ -476,7 +484,7 @@ def routes_are_those_of_the_instruction(t):
                             ("GEMM", "0x12", "0x21"), ("MEMCPY_STORE", "0x10", None)])
 
 
-GROUPS = [routes_are_those_of_the_instruction, summaries_equal_statistics, conversions, unknown_members_stay, pipes_and_zstd, a_negative_zero_is_written_as_zero, figures_have_no_exponents, comparisons, damaged, versions, wrong_members, hostile]
+GROUPS = [routes_are_those_of_the_instruction, summaries_equal_statistics, conversions, unknown_members_stay, pipes_and_zstd, a_negative_zero_is_written_as_zero, figures_have_no_exponents, comparisons, cycles_up_to_the_limit_are_read, damaged, versions, wrong_members, hostile]
 
 
 def main():
