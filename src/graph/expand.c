@@ -151,6 +151,41 @@ static uint32_t repeat_constant(tv_graph_builder *b, uint32_t name, const tv_ten
     return out;
 }
 
+static uint32_t slice_axis(tv_graph_builder *b, const tv_graph_node *n, uint32_t value, uint32_t axis, int64_t begin,
+                           int64_t step, int64_t count)
+{
+    tv_graph_lists lists = {0};
+    tv_graph_attrs attrs = {.shape = *dims_of(b, value), .lists = &lists};
+    for (uint32_t i = 0; i < TV_GRAPH_RANK_MAX; i++)
+        lists.step[i] = 1;
+    lists.begin[axis] = begin;
+    lists.step[axis] = step;
+    attrs.shape.dims[axis] = count;
+    return tv_rewrite_add(b, n->output, "part", TV_OP_SLICE, &value, 1, &attrs);
+}
+
+/* `count` copies of a value side by side along an axis: of copies of copies, so that few nodes make many. */
+static uint32_t repeat_axis(tv_graph_builder *b, const tv_graph_node *n, uint32_t value, uint32_t axis, int64_t count)
+{
+    int64_t each = count / TV_GRAPH_INPUTS_MAX, rest = count % TV_GRAPH_INPUTS_MAX;
+    uint32_t inputs[TV_GRAPH_INPUTS_MAX];
+    if (count == 0) /* an axis without elements */
+        return slice_axis(b, n, value, axis, 0, 1, 0);
+    if (count == 1 || value == TV_NO_VALUE)
+        return value;
+    tv_graph_attrs attrs = {.axis_from_end = dims_of(b, value)->rank - 1 - axis};
+    uint32_t used = 0;
+    if (each) {
+        uint32_t copies = repeat_axis(b, n, value, axis, each);
+        for (unsigned k = 0; k < TV_GRAPH_INPUTS_MAX; k++)
+            inputs[k] = copies;
+        inputs[used++] = tv_rewrite_add(b, n->output, "copies", TV_OP_CONCAT, inputs, TV_GRAPH_INPUTS_MAX, &attrs);
+    }
+    while (rest-- > 0)
+        inputs[used++] = value;
+    return used == 1 ? inputs[0] : tv_rewrite_add(b, n->output, "copies", TV_OP_CONCAT, inputs, used, &attrs);
+}
+
 uint32_t tv_rewrite_repeat(tv_graph_builder *b, const tv_graph_node *n, uint32_t value, const tv_graph_shape *to)
 {
     tv_graph_shape all = {.rank = to->rank};
@@ -161,13 +196,9 @@ uint32_t tv_rewrite_repeat(tv_graph_builder *b, const tv_graph_node *n, uint32_t
         all.dims[i] = i + from->rank < to->rank ? 1 : from->dims[i + from->rank - to->rank];
     if (from->rank < to->rank)
         value = tv_rewrite_add(b, n->output, "axes", TV_OP_RESHAPE, &value, 1, &(tv_graph_attrs){.shape = all});
-    for (uint32_t i = 0; i < to->rank && b->status == TV_OK; i++) {
-        if (all.dims[i] == to->dims[i])
-            continue;
-        tv_tensor indices = new_indices(b, to->dims[i]);
-        if (b->status == TV_OK)
-            value = gather(b, n, value, i, &indices);
-    }
+    for (uint32_t i = 0; i < to->rank && b->status == TV_OK; i++)
+        if (all.dims[i] != to->dims[i])
+            value = repeat_axis(b, n, value, i, to->dims[i]);
     return value;
 }
 
@@ -207,19 +238,6 @@ static uint32_t filling(tv_graph_builder *b, const tv_graph_node *n, uint32_t va
     uint32_t out = tv_rewrite_constant(b, n->output, "padding", &t);
     tv_tensor_fini(&t);
     return out;
-}
-
-static uint32_t slice_axis(tv_graph_builder *b, const tv_graph_node *n, uint32_t value, uint32_t axis, int64_t begin,
-                           int64_t step, int64_t count)
-{
-    tv_graph_lists lists = {0};
-    tv_graph_attrs attrs = {.shape = *dims_of(b, value), .lists = &lists};
-    for (uint32_t i = 0; i < TV_GRAPH_RANK_MAX; i++)
-        lists.step[i] = 1;
-    lists.begin[axis] = begin;
-    lists.step[axis] = step;
-    attrs.shape.dims[axis] = count;
-    return tv_rewrite_add(b, n->output, "part", TV_OP_SLICE, &value, 1, &attrs);
 }
 
 static uint32_t pad_axis(tv_graph_builder *b, const tv_graph_node *n, uint32_t value, uint32_t axis, float fill)

@@ -4,6 +4,8 @@
 #include "graph/rewrite.h"
 #include "lower/cmdq/network.h"
 
+enum { COPIES_MAX = 1 << 16 }; /* that one node takes */
+
 /* ---- Slices ---- */
 
 /* The elements at some indices of an axis: for each of `outer` blocks of `extent` rows of `inner` elements, `count`
@@ -215,7 +217,10 @@ const char *cmdq_net_transpose_lacks(const cmdq_network *net, const tv_graph_nod
     permutation p;
     bool free = net->values[n->output].storage != n->output || net->values[n->inputs[0]].root == n->output;
     bool rows = !net->channels_last[n->inputs[0]] && describe_permutation(net, n, &p);
-    return free || rows ? NULL : "such permutation of the axes";
+    if (free || !rows)
+        return free ? NULL : "such permutation of the axes";
+    uint64_t block = p.dims[p.rank - 1] * p.dims[p.rank - 2];
+    return net->values[n->output].elements / block > COPIES_MAX ? "space for so many copies" : NULL;
 }
 
 void cmdq_net_emit_transpose(cmdq_network *net, const tv_graph_node *n)
@@ -256,11 +261,24 @@ bool cmdq_net_is_host_gather(const cmdq_network *net, const tv_graph_node *n)
     return table->source == TV_VALUE_CONSTANT && indices->source == TV_VALUE_INPUT;
 }
 
+/* Runs of rows that one copy moves each. */
+static uint64_t count_copies(const selection *s)
+{
+    uint64_t copies = 0, stride;
+    if (even_rows(s, 0, &stride) == s->count && (stride == 1 || s->count == 1))
+        return 1;
+    for (uint64_t i = 0; i < s->count; i += even_rows(s, i, &stride))
+        copies++;
+    return copies * s->outer;
+}
+
 const char *cmdq_net_selection_lacks(const cmdq_network *net, const tv_graph_node *n)
 {
     selection s;
-    if (net->values[n->output].is_view || cmdq_net_is_host_gather(net, n) || select_rows(net, n, &s))
+    if (net->values[n->output].is_view || cmdq_net_is_host_gather(net, n))
         return NULL;
+    if (select_rows(net, n, &s))
+        return count_copies(&s) > COPIES_MAX ? "space for so many copies" : NULL;
     return n->op == TV_OP_GATHER ? "selection by computed indices" : "slice of several axes";
 }
 
