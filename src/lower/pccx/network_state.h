@@ -86,6 +86,7 @@ typedef struct pccx_net_moves_plan {
 typedef struct pccx_net_form {
     pccx_net_window g;
     uint32_t group, spread;
+    bool wraps;
 } pccx_net_form;
 
 typedef struct pccx_net_node {

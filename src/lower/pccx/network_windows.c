@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tiles of images: how they are arranged in L2, and how large they are (tiling.h). */
 #include <stdio.h>
+#include <string.h>
 
 #include "lower/pccx/tiling.h"
 
@@ -15,7 +16,7 @@ static uint32_t first_pixel(const pccx_net_window *g, uint32_t phase)
 }
 static uint32_t end_pixel(const pccx_net_tiling *t, uint32_t phase)
 {
-    uint32_t past = t->g->in[X] + t->g->pad[X], all = t->width * t->group;
+    uint32_t past = t->g->in[X] + t->g->pad[X], all = (t->width + (t->wraps ? t->overhang : 0)) * t->group;
     uint32_t end = past > phase ? (past - phase - 1) / t->g->stride[X] + 1 : 0;
     return end < all ? end : all;
 }
@@ -35,8 +36,8 @@ void pccx_net_measure(pccx_net_tiling *t)
     for (uint32_t p = 0; p < t->phases[X]; p++)
         shared = first_pixel(g, p) / t->group < shared ? first_pixel(g, p) / t->group : shared;
     uint32_t whole = g->out[X] + t->reach[X], image = (g->in[X] + g->pad[X] + pixels - 1) / pixels;
-    t->width = whole;
-    if (!t->edge) {
+    t->width = t->wraps ? g->out[X] : whole;
+    if (!t->edge && !t->wraps) {
         t->width = whole - (shared < t->reach[X] ? shared : t->reach[X]);
         t->width = t->width < image ? image : t->width;
         t->width = t->width > whole ? whole : t->width;
@@ -130,12 +131,19 @@ static void arrange_row(pccx_network *w, const pccx_net_tiling *t, const source 
     }
 }
 
+/* Where the pixels of an image row begin: rows without padding follow the group that the first tap reads. */
+static uint32_t row_start(const pccx_net_tiling *t) { return t->wraps ? t->overhang * t->in_words : 0; }
+
 /* Zeros between the pixels of two image rows of a phase, or around them. */
 static void pad_row(pccx_network *w, const pccx_net_tiling *t, uint32_t phase, uint32_t to, bool inside)
 {
     uint32_t first = first_pixel(t->g, phase), end = end_pixel(t, phase), all = t->width * t->group;
     if (t->edge)
         return;
+    if (t->wraps) {
+        pccx_net_fill_zeros(w, to + row_start(t), inside ? 0 : (uint64_t)t->width * t->in_words);
+        return;
+    }
     first = first < end ? first : end;
     if (!inside)
         first = end = all;
@@ -158,20 +166,45 @@ static void stage_rows(pccx_network *w, pccx_net_tiling *t, uint32_t image, uint
     t->staged = pccx_net_fetch(w, t->value, (image * t->g->in[Y] + t->first_staged) * t->g->in[X], count * t->g->in[X]);
 }
 
+/* Whether rows that the tile before has, too, are moved from there. */
+static bool keeps_rows(const pccx_network *w, const pccx_net_tiling *t)
+{
+    bool moved = pccx_net_value_at(w, t->value)->l2 != PCCX_LOWER_NO_BUFFER && copies_rows(w, t);
+    return !t->edge && !moved && t->own->sets == 1 && t->slices == 1;
+}
+
+/* Address of row `row` of a phase in the tile before, or PCCX_LOWER_NO_BUFFER. */
+static uint32_t row_before(const pccx_network *w, const pccx_net_tiling *t, uint32_t p, uint32_t row)
+{
+    uint32_t then = row + t->rows_before;
+    if (t->rows_before == 0 || !keeps_rows(w, t) || then >= phase_rows(t, t->rows_before, p / t->phases[X]))
+        return PCCX_LOWER_NO_BUFFER;
+    return t->before[p] + then * t->width * t->in_words;
+}
+
 void pccx_net_arrange(pccx_network *w, pccx_net_tiling *t, uint32_t image, uint32_t first, uint32_t rows,
                       uint32_t offset)
 {
     source s = {.image = image, .offset = offset};
+    uint32_t line = t->width * t->in_words, overhang = t->overhang * t->in_words;
     for (uint32_t p = 0; p < t->phases[Y] * t->phases[X]; p++) {
         uint32_t phase = p / t->phases[X], at = t->at[p] = pccx_net_scratch(w, pccx_net_phase_words(t, rows, phase));
-        for (uint32_t r = 0; r < phase_rows(t, rows, phase); r++, at += t->width * t->in_words) {
+        if (t->wraps)
+            pccx_net_fill_zeros(w, at, overhang);
+        for (uint32_t r = 0; r < phase_rows(t, rows, phase); r++, at += line) {
             int64_t y = (int64_t)(first + r) * t->g->stride[Y] + phase - t->g->pad[Y];
             bool inside = t->edge || (y >= 0 && y < (int64_t)t->g->in[Y]);
+            uint32_t before = row_before(w, t, p, r);
+            if (inside && before != PCCX_LOWER_NO_BUFFER) {
+                pccx_net_move(w, at + row_start(t), before + row_start(t), line);
+                continue;
+            }
             if (inside)
                 arrange_row(w, t, &s, p % t->phases[X], at, clamp_row(y, t->g->in[Y]));
             pad_row(w, t, p % t->phases[X], at, inside);
         }
-        pccx_net_fill_zeros(w, at, (uint64_t)t->overhang * t->in_words);
+        if (!t->wraps)
+            pccx_net_fill_zeros(w, at, overhang);
     }
 }
 
@@ -214,10 +247,17 @@ static bool collects_results(const pccx_network *w, const pccx_net_tiling *t)
     return t->own->sets > 1 && t->step == 1 && pccx_net_value_at(w, t->n->output)->l2 == PCCX_LOWER_NO_BUFFER;
 }
 
-/* L2 words of the products of one set. */
-static uint64_t set_words(const pccx_net_tiling *t, uint32_t rows)
+bool pccx_net_writes_output(const pccx_network *w, const pccx_net_tiling *t)
 {
-    uint64_t words = pccx_net_product_rows(t, rows) * t->out_words * t->step;
+    const pccx_net_value *v = pccx_net_value_at(w, t->n->output);
+    return v->l2 != PCCX_LOWER_NO_BUFFER && t->own->sets == 1 && t->step == 1 && !t->edge &&
+           t->out_words == v->words * t->spread && t->width * t->spread == t->own->window.out[X];
+}
+
+/* L2 words of the products of one set. */
+static uint64_t set_words(const pccx_network *w, const pccx_net_tiling *t, uint32_t rows)
+{
+    uint64_t words = pccx_net_writes_output(w, t) ? 0 : pccx_net_product_rows(t, rows) * t->out_words * t->step;
     for (uint32_t p = 0; p < t->phases[Y]; p++)
         words += t->slices * t->phases[X] * pccx_net_phase_words(t, rows, p);
     return words;
@@ -226,7 +266,7 @@ static uint64_t set_words(const pccx_net_tiling *t, uint32_t rows)
 static uint64_t tile_words(const pccx_network *w, const pccx_net_tiling *t, uint32_t rows)
 {
     const pccx_net_value *in = pccx_net_value_at(w, t->value), *out = pccx_net_value_at(w, t->n->output);
-    uint64_t words = (t->own->sets > 1 ? 2 : 1) * set_words(t, rows),
+    uint64_t words = (t->own->sets > 1 ? 2 : 1) * set_words(w, t, rows),
              staged = (uint64_t)(rows + t->reach[Y]) * t->g->stride[Y] * t->g->in[X] * in->words;
     words += in->l2 == PCCX_LOWER_NO_BUFFER && (t->edge || !copies_rows(w, t)) ? staged : 0;
     return words + (collects_results(w, t) ? (uint64_t)rows * t->own->window.out[X] * out->words : 0);
@@ -252,10 +292,13 @@ static double estimate(const pccx_network *w, const pccx_net_tiling *t, uint32_t
     if (loads && !by_row)
         costs[2] +=
             tiles * (rows + t->reach[Y]) * g->stride[Y] * g->in[X] * in->words * PCCX_LOWER_WORD_BYTES / w->copy_rate;
+    if (loads && by_row && keeps_rows(w, t))
+        costs[2] -= (count - g->images) * t->phases[X] * (height - (double)t->phases[Y] * rows) *
+                    (setup + line * rate - MOVE - line);
     double pixels = (double)g->images * real->out[Y] * real->out[X], first = costs[2] / (t->phases[Y] * t->phases[X]);
     if (sets > 1)
         costs[2] += pixels * sets * (MOVE + (double)t->out_words / t->spread);
-    else if (out->l2 != PCCX_LOWER_NO_BUFFER)
+    else if (out->l2 != PCCX_LOWER_NO_BUFFER && !pccx_net_writes_output(w, t))
         costs[2] += pixels / real->out[X] * (MOVE + (double)real->out[X] * out->words);
     if (out->l2 == PCCX_LOWER_NO_BUFFER)
         costs[2] += pixels * out->words * PCCX_LOWER_WORD_BYTES / w->copy_rate + pixels / real->out[X] * w->copy_setup;
@@ -297,7 +340,7 @@ static void compute_sets(pccx_network *w, pccx_net_tiling *t, uint32_t image, ui
     t->results = collects_results(w, t) ? pccx_net_scratch(w, words) : PCCX_LOWER_NO_BUFFER;
     uint32_t base = w->scratch_next;
     for (uint32_t set = 0; set < sets; set++) {
-        w->scratch_next = base + set % 2 * (uint32_t)set_words(t, rows);
+        w->scratch_next = base + set % 2 * (uint32_t)set_words(w, t, rows);
         compute(w, t, image, first, rows, set);
     }
     if (t->results != PCCX_LOWER_NO_BUFFER)
@@ -316,6 +359,8 @@ tv_status pccx_net_compute_tiles(pccx_network *w, pccx_net_tiling *t, pccx_net_c
     for (uint32_t image = 0; image < t->g->images; image++)
         for (uint32_t first = 0; first < t->g->out[Y]; first += t->rows) {
             pccx_net_begin_tile(w, t->node, tile++, one ? 1 : 2);
+            t->rows_before = first ? t->rows : 0;
+            memcpy(t->before, t->at, sizeof t->before);
             compute_sets(w, t, image, first, t->g->out[Y] - first < t->rows ? t->g->out[Y] - first : t->rows, compute);
         }
     return TV_OK;
