@@ -125,6 +125,7 @@ int cli_exit_status(tv_status status);
 #define CLI_E_SLOWER "TV-U010"      /* trace diff --fail-above */
 #define CLI_E_OUTPUTS "TV-U011"     /* no outputs to save */
 #define CLI_E_DIFFERS "TV-U012"     /* run --compare */
+#define CLI_E_COVERAGE "TV-V011"    /* cover --fail-below */
 #define CLI_E_SELF_TEST "TV-V005"   /* cosim compare --self-test */
 #define CLI_E_FILE "TV-F001"
 #define CLI_E_DIRECTORY "TV-F002"
@@ -237,6 +238,7 @@ bool cli_select_kernels(cli *c);
 tv_program_options cli_program_options(const cli *c, const char **dirs, const char **defines);
 
 extern const cli_command cli_asm, cli_dis, cli_isa, cli_check, cli_run, cli_debug, cli_trace, cli_llm, cli_infer,
-    cli_compile, cli_cosim, cli_gen, cli_reduce, cli_vectors, cli_config, cli_targets, cli_version, cli_explain;
+    cli_compile, cli_cosim, cli_cover, cli_gen, cli_reduce, cli_vectors, cli_config, cli_targets, cli_version,
+    cli_explain;
 
 #endif

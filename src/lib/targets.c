@@ -3,6 +3,7 @@
 #include "lib/targets.h"
 
 #include "asm/assemble.h"
+#include "cosim/coverage.h"
 
 #define TV_TARGET(name) extern const tv_isa tv_isa_##name;
 #include "targets.def"
@@ -60,6 +61,13 @@ tv_status tv_codec_new(const char *name, const tv_diag_sink *sink, tv_codec **ou
 {
     const tv_isa *isa = tv_isa_find(&tv_isas, tv_sv_of(name));
     return isa ? tv_codec_new_for(isa, sink, out) : fail_unknown(name, sink);
+}
+
+tv_status tv_cover_new(const char *name, const tv_diag_sink *sink, tv_cover **out)
+{
+    const tv_isa *isa = tv_isa_find(&tv_isas, tv_sv_of(name));
+    *out = NULL;
+    return isa ? tv_cover_new_for(isa, sink, out) : fail_unknown(name, sink);
 }
 
 tv_status tv_assembly_keywords(const char *name, const tv_keyword_sink *keywords, const tv_diag_sink *sink)

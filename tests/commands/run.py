@@ -192,7 +192,7 @@ def help_files(t):
     folder = t.path("help")
     os.makedirs(os.path.join(folder, "common"))
     os.symlink(os.path.join(ROOT, "models"), os.path.join(folder, "models"))
-    for name, source in (("softmax.s", "pccx/softmax.s"), ("gemm.s", "pccx/softmax.s"), ("decode.s", "pccx/softmax.s"), ("random.s", "pccx/softmax.s"), ("ffn.json", "cmdq/ffn.json")):
+    for name, source in (("softmax.s", "pccx/softmax.s"), ("gemm.s", "pccx/softmax.s"), ("decode.s", "pccx/softmax.s"), ("random.s", "pccx/softmax.s"), ("generated.s", "pccx/softmax.s"), ("ffn.json", "cmdq/ffn.json")):
         with open(os.path.join(ROOT, "examples", source), encoding="utf-8") as f:
             t.write("help/" + name, f.read())
     t.write("help/my.ini", "[profile]\ntarget = pccx\n[gemv]\ncores = 8\n")

@@ -499,6 +499,49 @@ static void generators(void **state)
     tv_config_free(config);
 }
 
+static tv_status ignore_program(void *user, const char *name, const char *text)
+{
+    (void)user, (void)name, (void)text;
+    return TV_OK;
+}
+
+static void coverages(void **state)
+{
+    (void)state;
+    tv_cover_close_options options = {.size = sizeof options, .seed = 1, .instructions = 3, .program = ignore_program};
+    tv_cover *cover;
+    tv_config *config;
+    assert_int_equal(tv_config_new("pccx", NULL, &config), TV_OK);
+    NULL_CASE(tv_cover_new, sink);
+    assert_int_equal(tv_cover_new("none", NULL, &cover), TV_ERR_INPUT);
+    assert_int_equal(tv_cover_new("pccx", NULL, &cover), TV_OK);
+    tv_machine *machine;
+    assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
+    NULL_CASE(tv_cover_attach, sink);
+    assert_int_equal(tv_cover_attach(cover, machine, NULL), TV_OK);
+    assert_int_equal(tv_cover_attach(cover, machine, NULL), TV_ERR_INPUT);
+    tv_cover_detach(cover);
+    tv_machine_free(machine);
+    NULL_CASE(tv_cover_merge, sink);
+    assert_int_equal(tv_cover_merge(cover, "/nothing", NULL), TV_ERR_INPUT);
+    NULL_CASE(tv_cover_merge_bytes, sink);
+    assert_int_equal(tv_cover_merge_bytes(cover, "a", "", 0, NULL), TV_ERR_INPUT);
+    char target[16];
+    NULL_CASE(tv_cover_target_of, sink);
+    assert_int_equal(tv_cover_target_of("/nothing", NULL, target), TV_ERR_INPUT);
+    assert_int_equal(tv_cover_new("pccx", NULL, &cover), TV_OK);
+    NULL_CASE(tv_cover_count, group);
+    assert_true(tv_cover_count(cover, NULL).open > 0);
+    NULL_CASE(tv_cover_close, sink);
+    assert_int_equal(tv_cover_close(cover, config, &options, NULL), TV_OK);
+    options.size = 0;
+    assert_int_equal(tv_cover_close(cover, config, &options, NULL), TV_ERR_INPUT);
+    NULL_CASE(tv_cover_free, cover);
+    tv_cover_free(NULL);
+    tv_cover_free(cover);
+    tv_config_free(config);
+}
+
 static void scoreboards(void **state)
 {
     (void)state;
@@ -784,6 +827,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(scoreboards),
         cmocka_unit_test(reductions),
         cmocka_unit_test(generators),
+        cmocka_unit_test(coverages),
         cmocka_unit_test(debuggers),
         cmocka_unit_test(language_models),
         cmocka_unit_test(networks),
