@@ -19,7 +19,7 @@ import models  # noqa: E402
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The longest input of each target, in bytes.
 LENGTHS = {"asm": 512, "codec": 8, "config": 1024, "debug": 1024, "elf": 8192, "gguf": 16384, "json": 2048, "npy": 512, "onnx": 2048, "queue": 4096,
-           "run_cmdq": 1024, "run_opennpu": 512, "run_pccx": 512, "tokenizer": 1024, "trace": 4096, "commit_log": 2048, "memory_file": 512}
+           "run_cmdq": 1024, "run_opennpu": 512, "run_pccx": 512, "tokenizer": 1024, "trace": 4096, "commit_log": 2048, "memory_file": 512, "measurements": 512}
 WORDS = re.compile(r'"\.?[a-z][a-z0-9_.]*"')
 
 
@@ -150,6 +150,13 @@ def memory_file_seeds():
         yield bytes([1, 6, 1]) + data
 
 
+def measurements_seeds():
+    """Tables of measurements: every column, quotation marks, comments, line ends, damage."""
+    yield b"program,cycles,bytes\na.s,100,64\nb.s,1.5e3,\n"
+    yield b"\xef\xbb\xbfname,time_us,program,bytes:dram read+dram write\r\n\"a \"\"b\"\"\",2.5,\"c,\nd\",7\r\n# end"
+    yield b"program,cycles,time_ns\na,,3\nb,0,x\n\"c"
+
+
 def seed(kind, root, trivet, folder):
     for path in glob.glob(os.path.join(root, "fuzz", "corpus", kind, "*")):
         shutil.copy(path, folder)
@@ -165,8 +172,8 @@ def seed(kind, root, trivet, folder):
             shutil.copy(path, os.path.join(folder, "%d.s" % i))
     elif kind == "trace":
         trace_seeds(root, trivet, folder)
-    elif kind in ("gguf", "tokenizer", "debug", "json", "memory_file", "npy", "onnx"):
-        for i, data in enumerate({"gguf": gguf_seeds, "tokenizer": tokenizer_seeds, "debug": lambda: debug_seeds(root), "onnx": onnx_seeds, "npy": npy_seeds, "memory_file": memory_file_seeds,
+    elif kind in ("gguf", "tokenizer", "debug", "json", "memory_file", "measurements", "npy", "onnx"):
+        for i, data in enumerate({"gguf": gguf_seeds, "tokenizer": tokenizer_seeds, "debug": lambda: debug_seeds(root), "onnx": onnx_seeds, "npy": npy_seeds, "memory_file": memory_file_seeds, "measurements": measurements_seeds,
                                    "json": lambda: json_seeds(root)}[kind]()):
             with open(os.path.join(folder, "%d.seed" % i), "wb") as file:
                 file.write(data)

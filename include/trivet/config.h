@@ -59,6 +59,20 @@ TV_API tv_status tv_config_set(tv_config *config, const char *key, const char *v
 /* Parameter `i` in the schema's order. Returns 0 past the last. */
 TV_API int tv_config_at(const tv_config *config, unsigned i, tv_config_entry *out);
 
+/* What the model of a profile was compared with: section [validated] of its INI file. The strings are valid until the
+ * configuration changes or is freed. */
+typedef struct tv_config_validation {
+    const char *against;             /* name of the table of measurements */
+    uint64_t cases;                  /* measured programs */
+    double mean_error;               /* mean absolute percentage error of their cycles */
+    double worst_error;              /* signed error of largest magnitude, in percent */
+    uint64_t min_cycles, max_cycles; /* range of the measured cycles */
+    const char *changed;             /* a parameter that has another value now than the profile, or NULL */
+} tv_config_validation;
+
+/* What the loaded profile was validated against. Returns 0 if it was not. */
+TV_API int tv_config_validation_of(const tv_config *config, tv_config_validation *out);
+
 /* Checks that the parameters are consistent with each other, so that a machine can be built. TV_ERR_INPUT: they are
  * not.
  */

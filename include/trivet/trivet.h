@@ -16,7 +16,7 @@
  * The library does not print, exit, or change the locale, and its only global state is constant.
  *
  * Structs that may grow (tv_program_options, tv_run_limits, tv_debug_options, tv_llm_options, tv_llm_sampling,
- * tv_network_open_options, tv_generate_options, tv_cover_close_options,
+ * tv_network_open_options, tv_generate_options, tv_cover_close_options, tv_fit_options,
  * tv_network_session_options, tv_network_summary, tv_reduce_options, tv_scoreboard_options, tv_stats, tv_llm_summary,
  * tv_llm_likelihood) begin with `size_t size`, which the caller sets to sizeof of the struct before the call. Members
  * are only added at the end. A smaller struct of an older version is accepted: missing input members count as zero,
@@ -49,6 +49,7 @@
 #include "trivet/trace.h"
 #include "trivet/trace_file.h"
 #include "trivet/unit.h"
+#include "trivet/validate.h"
 #include "trivet/window.h"
 
 #endif

@@ -18,9 +18,22 @@ typedef struct value {
     char *origin;
 } value;
 
+/* The section [validated] of a profile. */
+enum { AGAINST_MAX = 96 };
+enum { VALID_AGAINST, VALID_CASES, VALID_MEAN, VALID_WORST, VALID_MIN, VALID_MAX, VALID_KEYS };
+typedef struct validation {
+    unsigned given; /* bit of each key that the profile has; 0: it was not validated */
+    char against[AGAINST_MAX];
+    uint64_t cases, min_cycles, max_cycles;
+    double mean_error, worst_error;
+    const char *changed; /* key of the schema, or NULL */
+    unsigned line;       /* of the last key */
+} validation;
+
 struct tv_config {
     const tv_schema *schema;
     value *values;
+    validation validation;
 };
 
 enum { PROFILE_LIMIT = 1 << 20 };
@@ -259,6 +272,7 @@ tv_status tv_config_copy(const tv_config *config, const tv_diag_sink *sink, tv_c
     if (!copy)
         return tv_fail_memory(sink);
     copy->schema = config->schema;
+    copy->validation = config->validation;
     copy->values = values_copy(config->values, config->schema->count);
     if (!copy->values) {
         free(copy);
@@ -268,9 +282,19 @@ tv_status tv_config_copy(const tv_config *config, const tv_diag_sink *sink, tv_c
     return TV_OK;
 }
 
+static bool values_equal(const value *a, const value *b)
+{
+    return a->integer == b->integer && a->rate.num == b->rate.num && a->rate.den == b->rate.den;
+}
+
 tv_status tv_config_set(tv_config *config, const char *key, const char *text, const tv_diag_sink *sink)
 {
-    return assign(config->schema, config->values, key, text, "override", &TV_NO_SOURCE_LOC, sink);
+    int i = find_param(config->schema, key);
+    value before = i >= 0 ? config->values[i] : (value){0}; /* its strings are not used */
+    TV_TRY(assign(config->schema, config->values, key, text, "override", &TV_NO_SOURCE_LOC, sink));
+    if (config->validation.given && !values_equal(&before, &config->values[i]))
+        config->validation.changed = config->schema->params[i].key;
+    return TV_OK;
 }
 
 /* The state of one parse. inih reads lines through next_line and passes pairs to set_pair. */
@@ -280,6 +304,7 @@ typedef struct parse {
     const char *name, *origin; /* origin NULL: "name:line" */
     tv_sv rest;
     unsigned line;
+    validation validation;
     tv_status status;
     const tv_diag_sink *sink;
 } parse;
@@ -330,12 +355,92 @@ static char *next_line(char *line, int size, void *user)
     return line;
 }
 
+/* ---- The section [validated] ---- */
+
+static const char *const validation_keys[VALID_KEYS] = {
+    [VALID_AGAINST] = "against",   [VALID_CASES] = "cases",    [VALID_MEAN] = "mean_error",
+    [VALID_WORST] = "worst_error", [VALID_MIN] = "min_cycles", [VALID_MAX] = "max_cycles"};
+
+/* "-4.25": a rate with an optional sign. */
+static bool parse_percent(const char *text, double *out)
+{
+    bool negative = text[0] == '-';
+    tv_rate rate;
+    if (!parse_rate(text + negative, &rate))
+        return false;
+    *out = (negative ? -1 : 1) * (double)rate.num / rate.den;
+    return true;
+}
+
+static bool parse_validation_value(validation *v, int key, const char *text)
+{
+    switch (key) {
+    case VALID_AGAINST:
+        return text[0] != '\0' && snprintf(v->against, sizeof v->against, "%s", text) < AGAINST_MAX;
+    case VALID_CASES:
+        return parse_integer(text, &v->cases) && v->cases > 0;
+    case VALID_MEAN:
+        return parse_percent(text, &v->mean_error) && v->mean_error >= 0;
+    case VALID_WORST:
+        return parse_percent(text, &v->worst_error);
+    case VALID_MIN:
+        return parse_integer(text, &v->min_cycles);
+    case VALID_MAX:
+        return parse_integer(text, &v->max_cycles);
+    }
+    return false;
+}
+
+static void set_validation(parse *job, const char *name, const char *text)
+{
+    tv_source_loc loc = {.file = job->name, .line = job->line, .index = -1};
+    int key = 0;
+    while (key < VALID_KEYS && strcmp(validation_keys[key], name) != 0)
+        key++;
+    job->validation.line = job->line;
+    if (key < VALID_KEYS && parse_validation_value(&job->validation, key, text)) {
+        job->validation.given |= 1u << key;
+        return;
+    }
+    if (key == VALID_KEYS)
+        tv_report(job->sink, TV_ERROR, TV_CODE(CONFIG_KEY), &loc,
+                  "it has against, cases, mean_error, worst_error, min_cycles and max_cycles",
+                  "[validated] has no key '%.100s'", name);
+    else
+        tv_report(job->sink, TV_ERROR, TV_CODE(CONFIG_VALUE), &loc, "`trivet validate -o` writes the section",
+                  "'%.100s' is not a value for validated.%s", text, name);
+    job->status = TV_ERR_INPUT;
+}
+
+/* The validation of a profile is complete, or the one before stays. */
+static void finish_validation(parse *job, const tv_config *config)
+{
+    validation *v = &job->validation;
+    if (v->given && (v->given != (1u << VALID_KEYS) - 1 || v->min_cycles > v->max_cycles)) {
+        tv_source_loc loc = {.file = job->name, .line = v->line, .index = -1};
+        bool complete = v->given == (1u << VALID_KEYS) - 1;
+        tv_report(job->sink, TV_ERROR, TV_CODE(CONFIG_VALUE), &loc, "`trivet validate -o` writes the section",
+                  complete ? "validated.min_cycles is above max_cycles" : "a key of [validated] is missing");
+        job->status = TV_ERR_INPUT;
+    }
+    if (v->given)
+        return;
+    *v = config->validation;
+    for (unsigned i = 0; v->given && i < job->schema->count; i++)
+        if (!values_equal(&config->values[i], &job->values[i]))
+            v->changed = job->schema->params[i].key;
+}
+
 static int set_pair(void *user, const char *section, const char *name, const char *text)
 {
     parse *job = user;
     tv_source_loc loc = {.file = job->name, .line = job->line, .index = -1};
     if (strcmp(section, "profile") == 0) /* find_file_target has read it */
         return 1;
+    if (strcmp(section, "validated") == 0) {
+        set_validation(job, name, text);
+        return 1;
+    }
     char key[256], origin[512];
     snprintf(key, sizeof key, section[0] ? "%s.%s" : "%s%s", section, name);
     snprintf(origin, sizeof origin, "%s:%u", job->name, job->line);
@@ -398,10 +503,12 @@ tv_status tv_config_parse(tv_config *config, const char *name, const char *origi
         tv_report(sink, TV_ERROR, TV_CODE(CONFIG_SYNTAX), &loc, NULL, "expected a section, a pair or a comment");
         job.status = TV_ERR_INPUT;
     }
+    finish_validation(&job, config);
     if (job.status != TV_OK) {
         values_free(job.values, config->schema->count);
         return job.status;
     }
+    config->validation = job.validation;
     values_free(config->values, config->schema->count);
     config->values = job.values;
     return TV_OK;
@@ -532,6 +639,21 @@ unsigned tv_config_enum(const tv_config *config, unsigned index)
 {
     assert(index < config->schema->count && config->schema->params[index].type == TV_PARAM_ENUM);
     return (unsigned)config->values[index].integer;
+}
+
+int tv_config_validation_of(const tv_config *config, tv_config_validation *out)
+{
+    const validation *v = &config->validation;
+    if (!v->given)
+        return 0;
+    *out = (tv_config_validation){.against = v->against,
+                                  .cases = v->cases,
+                                  .mean_error = v->mean_error,
+                                  .worst_error = v->worst_error,
+                                  .min_cycles = v->min_cycles,
+                                  .max_cycles = v->max_cycles,
+                                  .changed = v->changed};
+    return 1;
 }
 
 int tv_config_profile_at(const char *target, unsigned i, const char **name, const char **description)

@@ -145,6 +145,23 @@ static void print_settings(const line *l)
     tv_program_free(program);
 }
 
+/* Keys of parameters, after the complete ones of a list with commas. */
+static void print_parameters(const line *l)
+{
+    tv_target_info info;
+    tv_config *config;
+    tv_config_entry entry;
+    const char *target = find_target(l, NULL), *comma = strrchr(l->current, ',');
+    int n = comma ? (int)(comma - l->current) + 1 : 0;
+    for (unsigned t = 0; tv_target_at(t, &info); t++) {
+        if ((target && strcmp(target, info.name) != 0) || tv_config_new(info.name, NULL, &config) != TV_OK)
+            continue;
+        for (unsigned i = 0; tv_config_at(config, i, &entry); i++)
+            printf("%.*s%s\n", n, l->current, entry.key);
+        tv_config_free(config);
+    }
+}
+
 /* `space:`, or after the colon `space:symbol` and `end` for each symbol of the data. */
 static void print_addresses(const line *l, const char *end)
 {
@@ -217,15 +234,11 @@ bool cli_print_candidates(const char *kind, const char *const *words, unsigned c
         const char *name;
         void (*print)(const line *l);
     } kinds[] = {
-        {"TARGET", print_targets},
-        {"MODEL_TARGET", print_model_targets},
-        {"PROFILE", print_profiles},
-        {"COMMAND", print_commands},
-        {"SETTING", print_settings},
-        {"RANGE", print_ranges},
-        {"FILL", print_fills},
-        {"LABEL", print_labels},
-        {"INSTRUCTION", print_instructions},
+        {"TARGET", print_targets},   {"MODEL_TARGET", print_model_targets},
+        {"PROFILE", print_profiles}, {"COMMAND", print_commands},
+        {"SETTING", print_settings}, {"PARAMETER", print_parameters},
+        {"RANGE", print_ranges},     {"FILL", print_fills},
+        {"LABEL", print_labels},     {"INSTRUCTION", print_instructions},
         {"CODE", print_codes},
     };
     line l = {words, count, count ? words[count - 1] : ""};

@@ -126,6 +126,8 @@ int cli_exit_status(tv_status status);
 #define CLI_E_OUTPUTS "TV-U011"     /* no outputs to save */
 #define CLI_E_DIFFERS "TV-U012"     /* run --compare */
 #define CLI_E_COVERAGE "TV-V011"    /* cover --fail-below */
+#define CLI_E_VALIDATION "TV-S004"  /* a run that the profile was not validated for */
+#define CLI_E_INACCURATE "TV-S005"  /* validate --limit */
 #define CLI_E_SELF_TEST "TV-V005"   /* cosim compare --self-test */
 #define CLI_E_FILE "TV-F001"
 #define CLI_E_DIRECTORY "TV-F002"
@@ -233,12 +235,15 @@ tv_status cli_make_config(cli *c, const char *target, bool skip_other_targets, t
 /* The same for a program: without -c the profile that its `.profile` names. */
 tv_status cli_make_program_config(cli *c, const tv_program *program, tv_config **out);
 
+/* Warns if the profile of `config` was validated for other parameters, or for other numbers of cycles than `cycles`. */
+void cli_check_validation(cli *c, const tv_config *config, uint64_t cycles);
+
 /* Selects the host kernels given by --kernels or TRIVET_KERNELS. Returns false after an error. */
 bool cli_select_kernels(cli *c);
 tv_program_options cli_program_options(const cli *c, const char **dirs, const char **defines);
 
 extern const cli_command cli_asm, cli_dis, cli_isa, cli_check, cli_run, cli_debug, cli_trace, cli_llm, cli_infer,
-    cli_compile, cli_cosim, cli_cover, cli_gen, cli_reduce, cli_vectors, cli_config, cli_targets, cli_version,
-    cli_explain;
+    cli_compile, cli_cosim, cli_cover, cli_gen, cli_reduce, cli_validate, cli_vectors, cli_config, cli_targets,
+    cli_version, cli_explain;
 
 #endif

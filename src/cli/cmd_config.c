@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trivet config, targets, version. */
+#include <inttypes.h>
+
 #include "cli/cli.h"
 
 static const cli_option options[] = {
@@ -88,6 +90,39 @@ static void write_entry_json(const tv_config_entry *e, tv_json_writer *w)
     tv_json_end_object(w);
 }
 
+static void write_validation_json(const tv_config *config, tv_json_writer *w)
+{
+    tv_config_validation v;
+    tv_json_key(w, "validated");
+    if (!tv_config_validation_of(config, &v)) {
+        tv_json_write_null(w);
+        return;
+    }
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "against", v.against);
+    tv_json_unsigned_member(w, "cases", v.cases);
+    cli_write_real(w, "mean_error", v.mean_error);
+    cli_write_real(w, "worst_error", v.worst_error);
+    tv_json_unsigned_member(w, "min_cycles", v.min_cycles);
+    tv_json_unsigned_member(w, "max_cycles", v.max_cycles);
+    tv_json_string_member(w, "changed", v.changed);
+    tv_json_end_object(w);
+}
+
+static void print_validation(const tv_config *config)
+{
+    tv_config_validation v;
+    if (!tv_config_validation_of(config, &v)) {
+        printf("; validated against no measurements\n");
+        return;
+    }
+    printf("; validated against %s: %" PRIu64 " cases of %" PRIu64 " to %" PRIu64 " cycles, mean error %.2f %%, worst "
+           "%+.2f %%\n",
+           CLI_SAFE(v.against), v.cases, v.min_cycles, v.max_cycles, v.mean_error, v.worst_error);
+    if (v.changed)
+        printf("; but with another value of %s\n", v.changed);
+}
+
 static void write_config_json(cli *c, const char *target, const tv_config *config)
 {
     tv_config_entry e;
@@ -99,6 +134,7 @@ static void write_config_json(cli *c, const char *target, const tv_config *confi
     for (unsigned i = 0; tv_config_at(config, i, &e); i++)
         write_entry_json(&e, w);
     tv_json_end_array(w);
+    write_validation_json(config, w);
     tv_json_end_object(w);
 }
 
@@ -115,6 +151,8 @@ static int print_config(cli *c, const char *target, const char *profile)
         write_config_json(c, target, config);
     for (unsigned i = 0; !c->json && tv_config_at(config, i, &e); i++)
         printf("%-24s = %-12s %-18s ; %s [%s]\n", e.key, CLI_SAFE(e.value), e.unit, e.meaning, CLI_SAFE(e.origin));
+    if (!c->json)
+        print_validation(config);
     tv_config_free(config);
     return CLI_OK;
 }

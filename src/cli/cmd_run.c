@@ -334,10 +334,19 @@ static void write_result_json(job *j)
     tv_json_end_object(w);
 }
 
+static void check_validation(const job *j)
+{
+    tv_stats stats = {.size = sizeof stats};
+    tv_machine_stats(j->machine, &stats);
+    cli_check_validation(j->c, j->config, stats.cycles);
+}
+
 static tv_status print_result(job *j)
 {
     const tv_fault *fault = tv_machine_fault(j->machine);
     j->c->faulted = fault != NULL;
+    if (!fault && j->stop == TV_STOP_END)
+        check_validation(j);
     if (fault && !j->c->json)
         run_report_print_fault(fault, has_instruction_words(j->machine), j->c->color);
     tv_status status = run_memory_collect(&j->memory, j->files);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs and configurations from the common options. */
+#include <inttypes.h>
+
 #include "cli/cli.h"
 
 enum { LIST_MAX = 64 };
@@ -112,4 +114,22 @@ tv_status cli_make_program_config(cli *c, const tv_program *program, tv_config *
 {
     const char *profile = cli_has(c, "config") ? NULL : tv_program_profile(program);
     return make_config(c, tv_program_target(program), profile, false, out);
+}
+
+void cli_check_validation(cli *c, const tv_config *config, uint64_t cycles)
+{
+    static const char hint[] = "`trivet config` with the same -c and -D prints what the profile was validated against";
+    tv_config_validation v;
+    char message[256];
+    if (cycles == 0 || !tv_config_validation_of(config, &v))
+        return;
+    if (v.changed)
+        snprintf(message, sizeof message, "the profile was validated with another value of %s", v.changed);
+    else if (cycles < v.min_cycles || cycles > v.max_cycles)
+        snprintf(message, sizeof message,
+                 "the run takes %" PRIu64 " cycles; the profile was validated for %" PRIu64 " to %" PRIu64, cycles,
+                 v.min_cycles, v.max_cycles);
+    else
+        return;
+    cli_warn(c, CLI_E_VALIDATION, hint, message);
 }

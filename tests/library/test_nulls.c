@@ -62,6 +62,10 @@ static void free_functions_accept_null(void **state)
     tv_codec_free(NULL);
     NULL_CASE(tv_config_free, config);
     tv_config_free(NULL);
+    NULL_CASE(tv_measurements_free, measurements);
+    tv_measurements_free(NULL);
+    NULL_CASE(tv_validation_free, validation);
+    tv_validation_free(NULL);
     NULL_CASE(tv_program_free, program);
     tv_program_free(NULL);
     NULL_CASE(tv_machine_free, machine);
@@ -483,6 +487,48 @@ static void reductions(void **state)
     tv_program_free(program);
 }
 
+static void validations(void **state)
+{
+    (void)state;
+    static const char table[] = "program,cycles\na,10\nb,20\n";
+    static const char *const keys[] = {"acp.setup"};
+    tv_program *program = assemble();
+    const tv_program *programs[] = {program, program};
+    tv_measurements *measurements;
+    tv_validation *validation;
+    tv_accuracy accuracy;
+    tv_config *config;
+    tv_fit_options fit = {.size = sizeof fit, .keys = keys, .key_count = 1, .configurations = 2};
+    NULL_CASE(tv_measurements_parse, sink);
+    NULL_CASE(tv_measurements_parse, bytes);
+    assert_int_equal(tv_measurements_parse("m.csv", NULL, 0, NULL, &measurements), TV_ERR_INPUT);
+    NULL_CASE(tv_measurements_open, sink);
+    assert_int_not_equal(tv_measurements_open("/nonexistent/m.csv", NULL, &measurements), TV_OK);
+    assert_int_equal(tv_measurements_parse("m.csv", table, sizeof table - 1, NULL, &measurements), TV_OK);
+    NULL_CASE(tv_accuracy_compute, measured);
+    NULL_CASE(tv_accuracy_compute, modelled);
+    NULL_CASE(tv_accuracy_compute, sink);
+    assert_int_equal(tv_accuracy_compute(NULL, NULL, 0, NULL, &accuracy), TV_OK);
+    assert_int_equal(tv_config_new("pccx", NULL, &config), TV_OK);
+    NULL_CASE(tv_validation_new, sink);
+    assert_int_equal(tv_validation_new(measurements, programs, config, NULL, &validation), TV_OK);
+    NULL_CASE(tv_validation_fit, sink);
+    assert_int_equal(tv_validation_fit(validation, &fit, NULL), TV_OK);
+    NULL_CASE(tv_validation_cycles, sink);
+    assert_int_equal(tv_validation_cycles(validation, TV_VALIDATION_ALL, NULL, &accuracy), TV_OK);
+    NULL_CASE(tv_validation_bytes, sink);
+    assert_int_equal(tv_validation_bytes(validation, TV_VALIDATION_ALL, NULL, &accuracy), TV_OK);
+    assert_int_equal(accuracy.count, 0);
+    FILE *file = tmpfile();
+    NULL_CASE(tv_validation_write_profile, sink);
+    assert_int_equal(tv_validation_write_profile(validation, file, NULL), TV_OK);
+    fclose(file);
+    tv_validation_free(validation);
+    tv_config_free(config);
+    tv_measurements_free(measurements);
+    tv_program_free(program);
+}
+
 static void generators(void **state)
 {
     (void)state;
@@ -828,6 +874,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(reductions),
         cmocka_unit_test(generators),
         cmocka_unit_test(coverages),
+        cmocka_unit_test(validations),
         cmocka_unit_test(debuggers),
         cmocka_unit_test(language_models),
         cmocka_unit_test(networks),
