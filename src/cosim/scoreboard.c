@@ -206,7 +206,12 @@ static tv_status join_ranges(board_entry *e)
     return TV_OK;
 }
 
-static void copy_text(char *to, size_t size, const char *text) { snprintf(to, size, "%s", text ? text : ""); }
+static void copy_text(char *to, size_t size, const char *text)
+{
+    size_t length = text ? strnlen(text, size - 1) : 0;
+    memcpy(to, text ? text : "", length);
+    to[length] = '\0';
+}
 
 static tv_status copy_effects(tv_scoreboard *b, board_entry *e, const tv_commit *c)
 {

@@ -379,11 +379,14 @@ static void compare_values(tv_scoreboard *b, board_entry *e)
             continue;
         const tv_inner_value *v = &found->value;
         found->is_reported = true;
-        tolerance t = tv_rules_find(b->options.rules, e->insn, report->name);
         double expected = v->is_integer ? (double)v->integer : v->real,
                actual = report->value.is_integer ? (double)report->value.integer : report->value.real;
-        bool equal = v->is_integer && report->value.is_integer && v->integer == report->value.integer;
-        if (t.ignore || equal || (!(v->is_integer && report->value.is_integer) && isnan(expected) && isnan(actual)) ||
+        if (v->is_integer == report->value.is_integer &&
+            (v->is_integer ? v->integer == report->value.integer
+                           : expected == actual && !signbit(expected) == !signbit(actual)))
+            continue; /* no rule makes equal values differ */
+        tolerance t = tv_rules_find(b->options.rules, e->insn, report->name);
+        if (t.ignore || (!(v->is_integer && report->value.is_integer) && isnan(expected) && isnan(actual)) ||
             ((!v->is_integer || t.absolute > 0 || t.relative > 0) && tv_tolerance_accepts_real(&t, expected, actual)))
             continue;
         tv_mismatch m = tv_board_mismatch(e, TV_MISMATCH_VALUE);

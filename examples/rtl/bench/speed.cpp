@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the comparison costs: speed [INSTRUCTIONS [SEED]] runs the same events on the design alone and in lockstep, and
+// prints cycles a second of both.
+#include <chrono>
+#include <cstdio>
+#include <vector>
+#define main bench_main
+#include "bench.cpp"
+#undef main
+
+struct event {
+    uint32_t kind, addr, data[4];
+};
+
+static uint64_t cycles;
+
+// The design alone: as execute(), without reports.
+static void execute_alone(design &dut, const event &e)
+{
+    dut.load_valid = e.kind == LOCKSTEP_LOAD;
+    dut.load_addr = e.addr;
+    std::copy(e.data, e.data + 4, dut.load_data.data());
+    PCCX(dut.stream_valid = e.kind == LOCKSTEP_STREAM; dut.stream_addr = e.addr; dut.stream_beats = e.data[0];)
+    dut.instr_valid = e.kind == LOCKSTEP_INSTRUCTION;
+    dut.instr = e.data[0] | uint64_t(e.data[1]) << 32;
+    clock_cycle(dut);
+    cycles++;
+    for (bool done = e.kind != LOCKSTEP_INSTRUCTION; !done; clock_cycle(dut), cycles++)
+        done = dut.retire_valid;
+}
+
+static double seconds()
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+static void reset(design &dut)
+{
+    dut.clk = 0;
+    dut.rst = 1;
+    execute_alone(dut, event{});
+    dut.rst = 0;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t count = argc > 1 ? strtoull(argv[1], nullptr, 0) : 10000;
+    int seed = argc > 2 ? atoi(argv[2]) : 1;
+    std::vector<event> events;
+    lockstep *model = lockstep_new(TARGET, seed);
+    for (uint64_t i = 0; i < count;) {
+        event e{};
+        lockstep_next(model, &e.kind, &e.addr, e.data);
+        events.push_back(e);
+        if (e.kind == LOCKSTEP_INSTRUCTION) {
+            lockstep_skip(model);
+            i++;
+        }
+    }
+    lockstep_free(model);
+    design alone, compared;
+    reset(alone);
+    double start = seconds();
+    for (const event &e : events)
+        execute_alone(alone, e);
+    double own = seconds() - start;
+    uint64_t executed = cycles;
+    model = lockstep_new(TARGET, seed);
+    reset(compared);
+    start = seconds();
+    uint32_t kind = 0, addr = 0, data[4] = {};
+    while (lockstep_instructions(model) < count) {
+        lockstep_next(model, &kind, &addr, data);
+        if (execute(compared, model, kind, addr, data))
+            break;
+    }
+    double both = seconds() - start;
+    printf("%llu cycles: design alone %.2f M cycles/s, in lockstep %.2f M cycles/s: %.2f of its own\n",
+           (unsigned long long)executed, (double)executed / own * 1e-6, (double)executed / both * 1e-6, own / both);
+    return lockstep_finish(model);
+}
