@@ -10,7 +10,14 @@ static const cli_option options[] = {
      "FILE"},
     {"seed", 0, "N", "seed of the random numbers (default: 1)", NULL},
     {"instructions", 'n', "N", "number of instructions (default: 1000)", NULL},
+    {"weight", 'w', "INSN=N", "draw INSN, an id or mnemonic, N times as often as others; 0: never; repeatable", NULL},
+    {"raw", 0, "N", "per mille of sources that are what an engine wrote last (default: 0)", NULL},
+    {"war", 0, "N", "per mille of destinations that are what an engine read last (default: 0)", NULL},
+    {"waw", 0, "N", "per mille of destinations that are what an engine wrote last (default: 0)", NULL},
+    {"illegal", 0, "N", "per mille of words that are illegal or fault (default: 0)", NULL},
 };
+
+enum { WEIGHTS_MAX = 256, NAME_SIZE = 64 };
 
 static const struct {
     const char *extension;
@@ -25,6 +32,72 @@ static tv_status parse_number(cli *c, const char *option, uint64_t *value)
     cli_error(c, CLI_E_VALUE, "a number, for example 1000", "--%s cannot be '%s'", option, text);
     return TV_ERR_INPUT;
 }
+
+static tv_status parse_share(cli *c, const char *option, uint32_t *value)
+{
+    uint64_t number = *value;
+    tv_status status = parse_number(c, option, &number);
+    if (status == TV_OK && number > 1000) {
+        cli_error(c, CLI_E_VALUE, "0 to 1000, per mille", "--%s cannot be '%s'", option, cli_value(c, option));
+        return TV_ERR_INPUT;
+    }
+    *value = (uint32_t)number;
+    return status;
+}
+
+/* ---- Weights ---- */
+
+typedef struct weights {
+    tv_generate_weight list[WEIGHTS_MAX];
+    char names[WEIGHTS_MAX][NAME_SIZE];
+    size_t count;
+} weights;
+
+static bool parse_weight(const char *text, char name[NAME_SIZE], tv_generate_weight *out)
+{
+    const char *equals = strchr(text, '=');
+    uint64_t weight;
+    if (!equals || equals == text || equals - text >= NAME_SIZE || !cli_parse_number(equals + 1, &weight) ||
+        weight > TV_GENERATE_WEIGHT_MAX)
+        return false;
+    snprintf(name, NAME_SIZE, "%.*s", (int)(equals - text), text);
+    *out = (tv_generate_weight){name, (uint32_t)weight};
+    return true;
+}
+
+static tv_status parse_weights(cli *c, weights *w)
+{
+    const char *text;
+    for (unsigned i = 0; (text = cli_value_at(c, "weight", i)); i++, w->count++)
+        if (i >= WEIGHTS_MAX || !parse_weight(text, w->names[i], &w->list[i])) {
+            cli_error(c, CLI_E_VALUE, "an instruction and 0 to 1000000, for example gemv=10", "--weight cannot be '%s'",
+                      text);
+            return TV_ERR_INPUT;
+        }
+    return TV_OK;
+}
+
+static tv_status parse_options(cli *c, weights *w, tv_generate_options *generate)
+{
+    tv_status status = parse_number(c, "seed", &generate->seed);
+    if (status == TV_OK)
+        status = parse_number(c, "instructions", &generate->instructions);
+    if (status == TV_OK)
+        status = parse_share(c, "raw", &generate->raw);
+    if (status == TV_OK)
+        status = parse_share(c, "war", &generate->war);
+    if (status == TV_OK)
+        status = parse_share(c, "waw", &generate->waw);
+    if (status == TV_OK)
+        status = parse_share(c, "illegal", &generate->illegal);
+    if (status == TV_OK)
+        status = parse_weights(c, w);
+    generate->weights = w->list;
+    generate->weight_count = w->count;
+    return status;
+}
+
+/* ---- Output ---- */
 
 static tv_status write_text(cli *c, const char *path, const char *source, tv_output_group *group)
 {
@@ -57,42 +130,72 @@ static tv_status write_program(cli *c, const char *source)
     return write_text(c, path ? path : "-", source, group);
 }
 
+static void write_result(cli *c, const tv_generated *result)
+{
+    tv_json_writer *w = cli_begin_result(c);
+    tv_json_begin_object(w);
+    tv_json_unsigned_member(w, "instructions", result->instructions);
+    tv_json_unsigned_member(w, "illegal", result->illegal);
+    tv_json_unsigned_member(w, "rejected", result->rejected);
+    tv_json_key(w, "counts");
+    tv_json_begin_object(w);
+    for (size_t i = 0; i < result->count_count; i++)
+        tv_json_unsigned_member(w, result->counts[i].insn, result->counts[i].count);
+    tv_json_end_object(w);
+    if (!cli_value(c, "output"))
+        tv_json_string_member(w, "source", result->source);
+    tv_json_end_object(w);
+}
+
+static tv_status write_generated(cli *c, const tv_generated *result)
+{
+    tv_status status = c->json && !cli_value(c, "output") ? TV_OK : write_program(c, result->source);
+    if (status != TV_OK)
+        return status;
+    if (c->json)
+        write_result(c, result);
+    if (!c->quiet)
+        fprintf(stderr, "%" PRIu64 " instructions, %" PRIu64 " words rejected\n", result->instructions,
+                result->rejected);
+    return TV_OK;
+}
+
 static int run_gen(cli *c)
 {
     tv_generate_options generate = {.size = sizeof generate, .seed = 1, .instructions = 1000};
     tv_generated result = {0};
+    weights chosen = {.count = 0};
     tv_config *config = NULL;
-    tv_status status = parse_number(c, "seed", &generate.seed);
-    if (status == TV_OK)
-        status = parse_number(c, "instructions", &generate.instructions);
+    tv_status status = parse_options(c, &chosen, &generate);
     if (status == TV_OK)
         status = cli_make_config(c, c->files[0], false, &config);
     if (status == TV_OK)
         status = tv_program_generate(config, &generate, &c->sink, &result);
     if (status == TV_OK)
-        status = write_program(c, result.source);
-    if (status == TV_OK && !c->quiet)
-        fprintf(stderr, "%" PRIu64 " instructions, %" PRIu64 " words rejected\n", result.instructions, result.rejected);
+        status = write_generated(c, &result);
     free(result.source);
+    free(result.counts);
     tv_config_free(config);
     return status == TV_OK ? CLI_OK : cli_exit_status(status);
 }
 
 const cli_command cli_gen = {
     .name = "gen",
-    .usage = "gen TARGET [-n N] [--seed N] [-o OUT]",
+    .usage = "gen TARGET [-n N] [--seed N] [-w INSN=N] [-o OUT]",
     .summary = "random program that is valid",
     .about = "Makes a program of random instructions with data and weight streams. The model executes each instruction "
              "while\n"
              "the program is made, so that it runs without a fault on the same configuration, from the reset state. A\n"
              "quarter of the values of fields are 0, 1, the largest two or a single bit, a quarter are near those of "
              "earlier\n"
-             "instructions. The same seed gives the same program on every host.",
+             "instructions. With --illegal the program is a list of words whose faults are results, for designs in "
+             "lockstep;\n"
+             "`trivet run` ends at the first fault. The same seed gives the same program on every host.",
     .example = "  trivet gen pccx --seed 7 -o generated.s\n"
                "  trivet gen opennpu -c top -n 100000 -o generated.elf",
     .options = options,
     .option_count = CLI_COUNTOF(options),
-    .common = "cD",
+    .common = "cDj",
     .files_min = 1,
     .files_max = 1,
     .values = "TARGET",

@@ -27,6 +27,17 @@ unsigned tv_generator_draw_below(tv_generator *g, unsigned limit); /* 0 to limit
 /* Draws a value of a field. */
 uint64_t tv_generator_field(tv_generator *g, const tv_field *field);
 
+/* From now on so many of 1000 sources are what an engine wrote last, and destinations what one read or wrote last; each
+ * engine is as likely. */
+typedef struct tv_generator_hazards {
+    uint32_t raw, war, waw;
+} tv_generator_hazards;
+void tv_generator_set_hazards(tv_generator *g, const tv_generator_hazards *hazards);
+
+/* Instructions of a row that have executed, and words in the program. */
+uint64_t tv_generator_count(const tv_generator *g, unsigned row);
+uint64_t tv_generator_size(const tv_generator *g);
+
 /* Draws a word of a row of the instruction set. It may be illegal, or that of another row. */
 uint64_t tv_generator_word(tv_generator *g, unsigned row);
 
@@ -34,8 +45,9 @@ uint64_t tv_generator_word(tv_generator *g, unsigned row);
  * fault or NULL. TV_ERR_MEMORY. */
 tv_status tv_generator_execute(tv_generator *g, uint64_t word, const char **fault);
 
-/* Appends `word` without executing it. */
+/* Appends `word` without executing it; as a number, also if it is no instruction. */
 void tv_generator_append(tv_generator *g, uint64_t word);
+void tv_generator_append_number(tv_generator *g, uint64_t word);
 
 /* The assembly source so far, which the caller frees with free(); NULL: out of memory. */
 char *tv_generator_take(tv_generator *g);

@@ -6,6 +6,7 @@ have the same memory at the end.
     generated.py TRIVET
 """
 
+import json
 import os
 import re
 import sys
@@ -18,6 +19,9 @@ import suite as suites  # noqa: E402  pylint: disable=wrong-import-position
 
 DATA_BYTES = 4096
 MACHINES = {"pccx": ("-c", "pccx-kv260"), "opennpu": ("-c", "opennpu-test")}
+
+
+PCCX = ("gemv", "gemm", "memcpy", "memset", "cvo.exp", "cvo.sqrt", "cvo.gelu", "cvo.sin", "cvo.cos", "cvo.reduce_sum", "cvo.scale", "cvo.recip")
 
 
 def read(path, mode="r"):
@@ -97,9 +101,57 @@ def the_independent_models_agree(t):
     t.expect("programs that change memory", changed >= 6, changed)
 
 
+def counts_of(t, target, *options):
+    code, out, err = t.call("gen", target, *MACHINES[target], "-n", "2000", "--json", *options)
+    t.expect("gen " + " ".join(options), code == 0, err)
+    return json.loads(out)["result"]
+
+
+def weights_choose_the_instructions(t):
+    counts = counts_of(t, "pccx", "-w", "CVO_EXP=0", "-w", "memcpy=0", "-w", "gemv=30")["counts"]
+    t.equal("without", [counts[i] for i in ("CVO_EXP", "MEMCPY_LOAD", "MEMCPY_STORE", "MEMCPY_MOVE")], [0] * 4)
+    t.expect("often", counts["GEMV"] > 500 > counts["GEMM"] > 0, counts)
+    t.equal("only one", counts_of(t, "opennpu", *(w for i in counts_of(t, "opennpu")["counts"] if i != "VADD" for w in ("-w", i + "=0")))["counts"]["VADD"], 2000)
+    result = counts_of(t, "pccx")
+    lines = re.findall(r"^ {8}(\w+)", result["source"], re.M)
+    t.equal("counts are those of the program", [result["counts"][i] for i in ("GEMV", "GEMM", "MEMSET")], [lines.count(i) for i in ("gemv", "gemm", "memset")])
+    t.expect("matrix instructions", result["counts"]["GEMV"] > 50 and result["counts"]["GEMM"] > 50, result["counts"])
+
+
+def raw_share(source):
+    """Sources that are registers written by one of the two instructions before."""
+    rows = [re.findall(r"\b(v[xer]\d+)", line) for line in source[source.index(".text"):].split("\n")[1:] if not re.match(r" *st\.", line)]
+    hits = [any(s == w[0] for s in r[1:] for w in rows[max(i - 2, 0):i] if w) for i, r in enumerate(rows) if len(r) > 1]
+    return sum(hits) / len(hits)
+
+
+def hazards_are_as_often_as_the_options_say(t):
+    shares = [raw_share(counts_of(t, "opennpu", "--raw", n)["source"]) for n in ("0", "900")]
+    t.expect("reads of what was written last", shares[1] > 2 * shares[0], shares)
+    for seed in ("1", "2"):
+        path = generate(t, "h.elf", "pccx", "-n", "1000", "--seed", seed, "--raw", "300", "--war", "300", "--waw", "300")
+        code, _, err = t.call("run", path, *MACHINES["pccx"], "-q")
+        t.expect("runs", code == 0 and not err, err)
+
+
+def illegal_words_are_as_often_as_the_option_says(t):
+    for target in MACHINES:
+        result = counts_of(t, target, "--illegal", "200")
+        t.expect("illegal words", 200 < result["illegal"] < 500 and result["instructions"] == 2000, result["illegal"])
+        t.equal("the others are counted", sum(result["counts"].values()), 2000 - result["illegal"])
+        with open(t.path("i.s"), "w", encoding="ascii") as file:
+            file.write(result["source"])
+        code, _, err = t.call("asm", "i.s", "-o", "i.elf")
+        t.expect("assembles", code == 0, err)
+        code, _, err = t.call("run", "i.elf", *MACHINES[target], "-q")
+        t.expect("the first one faults", code == 1, err)
+
+
 def options_are_checked(t):
     for arguments, error in ((("cmdq",), "TV-V008"), (("pccx", "-n", "0"), "TV-V008"), (("pccx", "-n", "10000001"), "TV-V008"),
-                             (("pccx", "-n", "x"), "TV-U004"), (("pccx", "--seed", "x"), "TV-U004"), (("none",), "TV-")):
+                             (("pccx", "-n", "x"), "TV-U004"), (("pccx", "--seed", "x"), "TV-U004"), (("pccx", "-w", "vadd=1"), "TV-V008"), (("pccx", "-w", "gemv"), "TV-U004"),
+                             (("pccx", "-w", "gemv=1000001"), "TV-U004"), (("pccx", "--raw", "1001"), "TV-U004"), (("pccx", "--war", "600", "--waw", "600"), "TV-V008"),
+                             (("pccx", *(w for i in PCCX for w in ("-w", i + "=0"))), "TV-V008"), (("none",), "TV-")):
         code, _, err = t.call("gen", *arguments)
         t.expect(" ".join(arguments), code == 2 and error in err, err)
 
@@ -107,7 +159,8 @@ def options_are_checked(t):
 def main():
     options = suites.parse_arguments(__doc__, "trivet")
     suite = suites.Suite(options.trivet, options)
-    suite.run_tests([the_same_seed_gives_the_same_program, programs_run_without_faults, the_independent_models_agree, options_are_checked], suite)
+    suite.run_tests([the_same_seed_gives_the_same_program, programs_run_without_faults, the_independent_models_agree, weights_choose_the_instructions,
+                     hazards_are_as_often_as_the_options_say, illegal_words_are_as_often_as_the_option_says, options_are_checked], suite)
     return suite.finish()
 
 

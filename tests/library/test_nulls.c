@@ -540,6 +540,7 @@ static void generators(void **state)
     assert_int_equal(tv_program_generate(config, &options, NULL, &generated), TV_OK);
     assert_int_equal(generated.instructions, 3);
     free(generated.source);
+    free(generated.counts);
     options.size = 0;
     assert_int_equal(tv_program_generate(config, &options, NULL, &generated), TV_ERR_INPUT);
     tv_config_free(config);
