@@ -91,6 +91,12 @@ def envelopes_of_results(t):
     t.envelope(1, "run", source, "--compare", "l2:0x10:4:bf16=" + t.write("w.memh", "@1 1234"))
     t.envelope(0, "isa")
     t.envelope(0, "config")
+    table = t.write("m.csv", "program,time_us,bytes\n" + 2 * (os.path.join(ROOT, source) + ",0.5,\n") + os.path.join(ROOT, source) + ",0.7,64\n")
+    t.envelope(0, "validate", table)
+    t.envelope(0, "validate", table, "--fit", "acp.setup,gemv.setup", "-o", t.path("m.ini"))
+    t.envelope(1, "validate", table, "--limit", "1e-3", "--consistency")
+    t.envelope(0, "config", t.path("m.ini"), "-D", "acp.setup=65")
+    t.envelope(0, "run", source, "-c", t.path("m.ini"), "-D", "acp.setup=65")
     t.envelope(0, "targets")
     t.envelope(0, "version")
     info = t.envelope(0, "llm", t.model, "--info")["result"]
@@ -198,6 +204,7 @@ def help_files(t):
     t.write("help/my.ini", "[profile]\ntarget = pccx\n[gemv]\ncores = 8\n")
     t.write("help/known.ini", "; no mismatch is known\n")
     t.write("help/commands.txt", "step\nwhy\n")
+    t.write("help/measured.csv", "program,cycles\nsoftmax.s,240\ngemm.s,250\ndecode.s,260\n")
     # a design that rejects each program, or retires no instruction
     os.chmod(t.write("help/bench", '#!/bin/sh\n[ "$2" = --log ] || exit 3\nhead -1 design.log > "$3"\n'), 0o755)
     t.write("help/text.txt", "To be, or not to be: that is the question.")
