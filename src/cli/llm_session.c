@@ -232,6 +232,8 @@ static tv_status close_session(llm_job *j, tv_llm_session *session, tv_config *c
         tv_llm_session_summary(session, &out->summary);
         if (out->summary.machine && !cli_has(j->c, "eval"))
             tv_machine_stats(out->summary.machine, &stats);
+        if (config)
+            cli_check_validation(j->c, config, stats.cycles);
         snprintf(out->bound_by, sizeof out->bound_by, "%s", stats.bound_by);
         status = list_host_ops(session, out);
         out->summary.machine = NULL;
