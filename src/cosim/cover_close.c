@@ -187,11 +187,16 @@ static bool any_open(const closure *k)
     return false;
 }
 
-/* Several programs, because each begins with full weight streams, empty FIFOs and all data. */
+/* Several programs, because each begins with full weight streams, empty FIFOs and all data. Ends when one executes no
+ * instruction, as where too few are left for a pass. */
 static tv_status make_programs(closure *k)
 {
-    for (unsigned i = 1; any_open(k) && k->executed < k->options->instructions; i++)
-        TV_TRY(make_program(k, i, tv_min_u64(k->options->instructions - k->executed, PROGRAM_SIZE)));
+    bool advances = true;
+    for (unsigned i = 1; advances && any_open(k) && k->executed < k->options->instructions; i++) {
+        uint64_t before = k->executed;
+        TV_TRY(make_program(k, i, tv_min_u64(k->options->instructions - before, PROGRAM_SIZE)));
+        advances = k->executed > before;
+    }
     return TV_OK;
 }
 
