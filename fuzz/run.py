@@ -19,7 +19,7 @@ import models  # noqa: E402
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The longest input of each target, in bytes.
 LENGTHS = {"asm": 512, "codec": 8, "config": 1024, "debug": 1024, "elf": 8192, "gguf": 16384, "json": 2048, "npy": 512, "onnx": 2048, "queue": 4096,
-           "run_cmdq": 1024, "run_opennpu": 512, "run_pccx": 512, "tokenizer": 1024, "trace": 4096, "commit_log": 2048, "memory_file": 512, "measurements": 512}
+           "run_cmdq": 1024, "run_opennpu": 512, "run_pccx": 512, "tokenizer": 1024, "trace": 4096, "commit_log": 2048, "memory_file": 512, "measurements": 512, "rules": 1024, "coverage": 2048}
 WORDS = re.compile(r'"\.?[a-z][a-z0-9_.]*"')
 
 
@@ -157,6 +157,22 @@ def measurements_seeds():
     yield b"program,cycles,time_ns\na,,3\nb,0,x\n\"c"
 
 
+def rules_seeds():
+    """Rules of a comparison: every key, waivers, damage."""
+    yield (b"[rule CVO_* l2]\ntype = bf16\nsteps = 1\nnan = yes\nzero = yes\nflush = yes\nmask = 0xfff0\n"
+           b"[rule * emax]\nignore = yes\n[rule GEMV sum]\nrequired = yes\nrelative = 1e-3\nabsolute = 0.5\n")
+    yield b"[waive wrong-data/CVO_SIN/l2]\nreason = the table of the design ends at pi\n"
+    yield b"[rule CVO_*]\nsteps = -1\n; no\n[other]\nx\n"
+
+
+def coverage_seeds():
+    """Coverages: hits, reasons, another target, damage."""
+    header = b'{"coverage":1,"target":"pccx","instructions":5}\n'
+    yield header + b'{"group":"instruction","bin":"GEMV","hits":3,"goal":1}\n{"group":"fault","bin":"l2-range","hits":0,"goal":1}\n'
+    yield header + b'{"group":"instruction","bin":"GEMV","hits":-3}\n'
+    yield b'{"coverage":1,"target":"cmdq","instructions":5}\n'
+
+
 def seed(kind, root, trivet, folder):
     for path in glob.glob(os.path.join(root, "fuzz", "corpus", kind, "*")):
         shutil.copy(path, folder)
@@ -172,8 +188,8 @@ def seed(kind, root, trivet, folder):
             shutil.copy(path, os.path.join(folder, "%d.s" % i))
     elif kind == "trace":
         trace_seeds(root, trivet, folder)
-    elif kind in ("gguf", "tokenizer", "debug", "json", "memory_file", "measurements", "npy", "onnx"):
-        for i, data in enumerate({"gguf": gguf_seeds, "tokenizer": tokenizer_seeds, "debug": lambda: debug_seeds(root), "onnx": onnx_seeds, "npy": npy_seeds, "memory_file": memory_file_seeds, "measurements": measurements_seeds,
+    elif kind in ("gguf", "tokenizer", "debug", "json", "memory_file", "measurements", "rules", "coverage", "npy", "onnx"):
+        for i, data in enumerate({"gguf": gguf_seeds, "tokenizer": tokenizer_seeds, "debug": lambda: debug_seeds(root), "onnx": onnx_seeds, "npy": npy_seeds, "memory_file": memory_file_seeds, "measurements": measurements_seeds, "rules": rules_seeds, "coverage": coverage_seeds,
                                    "json": lambda: json_seeds(root)}[kind]()):
             with open(os.path.join(folder, "%d.seed" % i), "wb") as file:
                 file.write(data)

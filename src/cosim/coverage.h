@@ -9,7 +9,8 @@
 #include "trivet/commit.h"
 #include "trivet/cover.h"
 
-enum { COVER_NONE = UINT32_MAX, COVER_HISTORY = 32, COVER_RANGES = 16, COVER_FIELDS_MAX = 8 };
+#define COVER_NONE UINT32_MAX
+enum { COVER_HISTORY = 32, COVER_RANGES = 16, COVER_FIELDS_MAX = 8 };
 
 typedef enum cover_kind {
     COVER_INSTRUCTIONS, /* each instruction */
