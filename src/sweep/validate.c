@@ -72,6 +72,13 @@ static tv_status compare_case(const tv_validation *v, uint64_t i, const tv_stats
     return TV_OK;
 }
 
+/* tv_machine_run, which reports no diagnostics. */
+static tv_status run_machine(tv_machine *machine, const tv_diag_sink *sink)
+{
+    tv_status status = tv_machine_run(machine, NULL, NULL);
+    return status == TV_ERR_MEMORY ? tv_fail_memory(sink) : status;
+}
+
 tv_status tv_validation_run_case(const tv_validation *validation, uint64_t i, const tv_config *config,
                                  const tv_diag_sink *sink, tv_validation_case *out)
 {
@@ -81,7 +88,7 @@ tv_status tv_validation_run_case(const tv_validation *validation, uint64_t i, co
     if (status == TV_OK)
         status = tv_machine_load(machine, validation->programs[i], sink);
     if (status == TV_OK)
-        status = tv_machine_run(machine, NULL, NULL);
+        status = run_machine(machine, sink);
     if (status == TV_FAULT) {
         tv_source_loc loc = location_of(validation, i);
         const tv_fault *fault = tv_machine_fault(machine);
@@ -89,8 +96,6 @@ tv_status tv_validation_run_case(const tv_validation *validation, uint64_t i, co
                   "the program faults at instruction %llu: %s [%s]", (unsigned long long)fault->index, fault->message,
                   fault->code);
         status = TV_ERR_INPUT;
-    } else if (status == TV_ERR_MEMORY && machine) {
-        tv_fail_memory(sink);
     }
     if (status == TV_OK)
         status = tv_machine_stats(machine, &stats);

@@ -395,6 +395,51 @@ static tv_status write_schema(scene *s)
     return status;
 }
 
+/* ---- Validation ---- */
+
+static tv_status fit_table(scene *s, setup *u, const tv_measurements *table)
+{
+    static const char *const keys[] = {"acp.setup"};
+    const tv_program *programs[] = {u->program, u->program, u->program};
+    tv_fit_options fit = {.size = sizeof fit, .keys = keys, .key_count = 1, .configurations = 4};
+    tv_validation *validation;
+    tv_accuracy accuracy;
+    tv_fitted_parameter fitted;
+    char text[8192] = "";
+    TRY(tv_validation_new(table, programs, u->config, &s->sink, &validation));
+    tv_status status = tv_validation_fit(validation, &fit, &s->sink);
+    if (status == TV_OK)
+        status = tv_validation_cycles(validation, TV_VALIDATION_REPORTED, &s->sink, &accuracy);
+    FILE *out = status == TV_OK ? fmemopen(text, sizeof text, "w") : NULL;
+    if (out) {
+        status = tv_validation_write_profile(validation, out, &s->sink);
+        fclose(out);
+    } else if (status == TV_OK) {
+        status = report_quiet(s, TV_ERR_MEMORY);
+    }
+    if (status == TV_OK && tv_validation_parameter_at(validation, 0, &fitted)) {
+        add_text(s, fitted.after);
+        add_text(s, text);
+        add_number(s, (uint64_t)(1000 * accuracy.mean_absolute));
+    }
+    tv_validation_free(validation);
+    return status;
+}
+
+static tv_status validate(scene *s)
+{
+    static const char text[] = "program,name,cycles\na.s,,300\nb.s,\"b\",310\nc.s,c,320\n";
+    setup u = {.source = "examples/pccx/softmax.s", .profile = "configs/pccx-kv260.ini"};
+    tv_measurements *table;
+    TRY(tv_measurements_parse("m.csv", text, sizeof text - 1, &s->sink, &table));
+    tv_status status = init_setup(s, &u);
+    if (status == TV_OK)
+        status = fit_table(s, &u, table);
+    fini_setup(&u);
+    tv_measurements_free(table);
+    return status;
+}
+
 static const scenario scenarios[] = {
     {"write_elf", write_elf, TV_OK},
     {"write_elf_with_requirements", write_elf_with_requirements, TV_OK},
@@ -420,6 +465,7 @@ static const scenario scenarios[] = {
     {"report_pccx", report_pccx, TV_OK, true},
     {"report_cmdq", report_cmdq, TV_OK, true},
     {"write_schema", write_schema, TV_OK},
+    {"validate", validate, TV_OK},
 };
 
 int main(int argc, char **argv) { return run_scenarios(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }
