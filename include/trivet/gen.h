@@ -40,7 +40,7 @@ typedef struct tv_generated_count {
 } tv_generated_count;
 
 typedef struct tv_generated {
-    char *source;               /* assembly source; a heap string, the caller frees it with free() */
+    char *source; /* assembly source, or the JSON text of a queue; a heap string, the caller frees it with free() */
     uint64_t instructions;      /* words of the program */
     uint64_t rejected;          /* words that are illegal or would fault, and are left out */
     uint64_t illegal;           /* words of the program that are illegal or fault */
@@ -50,10 +50,11 @@ typedef struct tv_generated {
 
 /* Makes a program of options->instructions instructions that runs without a fault on a machine of `config` in its reset
  * state, with data and weight streams. With options->illegal it is a list of words for tv_machine_execute, where faults
- * are results. The result depends on `config` and `options` alone, on every host. The caller frees out->source and
- * out->counts with free(). TV_ERR_INPUT: the target is not word encoded, the configuration is inconsistent, its memory
- * is smaller than the data, a number is out of range, a weight has an unknown instruction, no instruction with a weight
- * can execute, or the size of `options` is not set; TV_ERR_MEMORY. */
+ * are results. A queue has the dependencies that its accesses need, ends with END, and has a BARRIER after 48 entries
+ * at the latest; raw, war, waw and illegal must be 0. The result depends on `config` and `options` alone, on every
+ * host. The caller frees out->source and out->counts with free(). TV_ERR_INPUT: the configuration is inconsistent, its
+ * memory is smaller than the data, a number is out of range, a weight has an unknown instruction, no instruction with a
+ * weight can execute, or the size of `options` is not set; TV_ERR_MEMORY. */
 TV_API tv_status tv_program_generate(const tv_config *config, const tv_generate_options *options,
                                      const tv_diag_sink *sink, tv_generated *out);
 

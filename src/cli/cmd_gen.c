@@ -6,7 +6,8 @@
 #include "trivet/gen.h"
 
 static const cli_option options[] = {
-    {"output", 'o', "OUT", "write the program here: .elf, .bin, .hex or .memh, otherwise assembly source (default: -)",
+    {"output", 'o', "OUT",
+     "write the program here: .elf, .bin, .hex or .memh, otherwise assembly source, a queue as JSON (default: -)",
      "FILE"},
     {"seed", 0, "N", "seed of the random numbers (default: 1)", NULL},
     {"instructions", 'n', "N", "number of instructions (default: 1000)", NULL},
@@ -117,6 +118,10 @@ static tv_status write_program(cli *c, const char *source)
     tv_status status = cli_outputs(c, &group);
     if (status != TV_OK)
         return status;
+    if (strcmp(c->files[0], "cmdq") == 0 && dot && strcmp(dot, ".json") != 0) {
+        cli_error(c, CLI_E_VALUE, "a name that ends in .json", "a generated queue cannot be written as '%s'", path);
+        return TV_ERR_INPUT;
+    }
     for (size_t i = 0; dot && i < CLI_COUNTOF(formats); i++) {
         if (strcmp(dot, formats[i].extension) != 0)
             continue;
@@ -192,7 +197,8 @@ const cli_command cli_gen = {
              "lockstep;\n"
              "`trivet run` ends at the first fault. The same seed gives the same program on every host.",
     .example = "  trivet gen pccx --seed 7 -o generated.s\n"
-               "  trivet gen opennpu -c top -n 100000 -o generated.elf",
+               "  trivet gen opennpu -c top -n 100000 -o generated.elf\n"
+               "  trivet gen cmdq -n 200 -o queue.json",
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "cDj",

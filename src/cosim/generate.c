@@ -6,8 +6,10 @@
 
 #include "base/base.h"
 #include "base/diag.h"
+#include "cosim/generate_cmdq.h"
 #include "cosim/generate_pccx.h"
 #include "cosim/generator.h"
+#include "machine/instance.h"
 #include "trivet/gen.h"
 
 enum { TRIES = 32, ROWS_TRIED = 4096 };
@@ -122,8 +124,11 @@ static tv_status set_weight(generation *n, const tv_generate_weight *w, const tv
 /* Instructions of an extension under review are generated only if they have a weight. */
 static tv_status set_weights(generation *n, const tv_diag_sink *sink)
 {
+    n->cumulative = calloc(n->isa->insn_count, sizeof *n->cumulative);
+    if (!n->cumulative)
+        return tv_fail_memory(sink);
     for (unsigned i = 0; i < n->isa->insn_count; i++)
-        n->cumulative[i] = !n->isa->insns[i].proposed;
+        n->cumulative[i] = !n->isa->insns[i].proposed && strcmp(n->isa->insns[i].id, "END") != 0;
     for (size_t i = 0; i < n->options->weight_count; i++)
         TV_TRY(set_weight(n, &n->options->weights[i], sink));
     for (unsigned i = 1; i < n->isa->insn_count; i++)
@@ -141,9 +146,6 @@ static tv_status generate(generation *n, const tv_config *config, const tv_diag_
     TV_TRY(check_numbers(o, sink));
     TV_TRY(tv_generator_new(config, TV_MODE_FUNCTIONAL, o->seed, o->instructions, sink, &n->g));
     n->isa = tv_generator_isa(n->g);
-    n->cumulative = calloc(n->isa->insn_count, sizeof *n->cumulative);
-    if (!n->cumulative)
-        return tv_fail_memory(sink);
     TV_TRY(set_weights(n, sink));
     tv_generator_set_hazards(n->g, &(tv_generator_hazards){o->raw, o->war, o->waw});
     while (tv_generator_size(n->g) < o->instructions) {
@@ -172,6 +174,23 @@ static tv_status take_result(generation *n, tv_generated *out)
     return TV_OK;
 }
 
+static tv_status generate_queue(generation *n, const tv_config *config, const tv_diag_sink *sink, tv_generated *out)
+{
+    const tv_generate_options *o = n->options;
+    tv_machine *machine = NULL;
+    TV_TRY(check_numbers(o, sink));
+    if (o->raw || o->war || o->waw || o->illegal)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(GENERATE), NULL,
+                       "shares of hazards and of illegal words are for machines with instruction words");
+    TV_TRY(tv_machine_new(config, TV_MODE_FUNCTIONAL, sink, &machine));
+    n->isa = machine->target->isa;
+    tv_status status = set_weights(n, sink);
+    if (status == TV_OK)
+        status = cmdq_generate(machine, n->isa, n->cumulative, o, sink, out);
+    tv_machine_free(machine);
+    return status;
+}
+
 tv_status tv_program_generate(const tv_config *config, const tv_generate_options *options, const tv_diag_sink *sink,
                               tv_generated *out)
 {
@@ -180,8 +199,9 @@ tv_status tv_program_generate(const tv_config *config, const tv_generate_options
         return tv_fail_size(sink, "tv_generate_options");
     *out = (tv_generated){0};
     generation n = {.options = &own};
-    tv_status status = generate(&n, config, sink);
-    if (status == TV_OK && take_result(&n, out) != TV_OK)
+    bool is_queue = strcmp(tv_config_target(config), "cmdq") == 0;
+    tv_status status = is_queue ? generate_queue(&n, config, sink, out) : generate(&n, config, sink);
+    if (status == TV_OK && !is_queue && take_result(&n, out) != TV_OK)
         status = tv_fail_memory(sink);
     tv_generator_free(n.g);
     free(n.cumulative);
