@@ -24,7 +24,8 @@ enum {
     INSTRUCTIONS = 1000000,
     VECTOR_INSTRUCTIONS = 1600000,
     MMAS = 400000,
-    EXECUTIONS = 1000000
+    EXECUTIONS = 1000000,
+    GENERATED = 50000
 };
 
 typedef struct bench_data {
@@ -101,6 +102,24 @@ static void execute_word(bench_data *d, uint64_t word)
     }
     tv_machine_free(machine);
 }
+
+/* Makes a random program of GENERATED instructions. */
+static void generate(bench_data *d, const char *target)
+{
+    tv_generate_options options = {.size = sizeof options, .seed = 1, .instructions = GENERATED};
+    tv_generated generated;
+    tv_config *config;
+    if (tv_config_new(target, NULL, &config) != TV_OK ||
+        tv_program_generate(config, &options, NULL, &generated) != TV_OK)
+        exit(2);
+    d->sink += (uint8_t)generated.source[0];
+    free(generated.source);
+    free(generated.counts);
+    tv_config_free(config);
+}
+
+static void generate_pccx(void *data) { generate(data, "pccx"); }
+static void generate_opennpu(void *data) { generate(data, "opennpu"); }
 
 /* memset fmap_shape[0], 1, 1, 1 */
 static void execute_memset(void *data) { execute_word(data, UINT64_C(3) << 60 | UINT64_C(1) << 36 | 1 << 20 | 1 << 4); }
@@ -442,6 +461,8 @@ int main(int argc, char **argv)
          execute_memset, sum_words},
         {"pccx CVO of 64, a word at a time with its commit record", "M instructions/s", "`sum words`", EXECUTIONS, 1e6,
          1, execute_cvo, sum_words},
+        {"pccx generated program", "M words/s", "`sum words`", GENERATED, 1e6, 0.1, generate_pccx, sum_words},
+        {"opennpu generated program", "M words/s", "`sum words`", GENERATED, 1e6, 0.1, generate_opennpu, sum_words},
         {"pccx assembler", "M lines/s", "`count newlines`", LINES, 1e6, 0.3, assemble, count_newlines},
         {"pccx MEMSET + CVO of 8, executed and timed", "M instructions/s", "`sum words`", INSTRUCTIONS, 1e6, 0.5,
          simulate, sum_words},

@@ -14,7 +14,15 @@
 #include "machine/instance.h"
 #include "program/build.h"
 
-enum { DATA_BYTES = 4096, LINE_BYTES = 16, SIZE_BITS = 8, DESCRIPTORS_MAX = 1 << 16, EARLIER = 8, UNITS_MAX = 8 };
+enum {
+    DATA_BYTES = 4096,
+    LINE_BYTES = 16,
+    SIZE_BITS = 8,
+    SMALL_SIZE_BITS = 5,
+    DESCRIPTORS_MAX = 1 << 16,
+    EARLIER = 8,
+    UNITS_MAX = 8
+};
 
 typedef enum field_use { FIELD_OTHER, FIELD_READ, FIELD_WRITTEN, FIELD_USES } field_use;
 
@@ -98,12 +106,13 @@ static uint64_t draw_value(tv_generator *g, unsigned width)
     return value & tv_mask(width > SIZE_BITS ? 1 + tv_random_below(&g->random, width) : width);
 }
 
-/* Long instructions take the time of many short ones: one size in 64 has all of its bits. */
+/* Long instructions take the time of many short ones: one size in 64 has all of its bits, six of eight have 5. */
 uint64_t tv_generator_field(tv_generator *g, const tv_field *field)
 {
     unsigned width = tv_field_width(g->isa, field);
     bool is_size = width > SIZE_BITS && field->kind && field->kind->syntax == TV_SYNTAX_UINT;
-    uint64_t value = draw_value(g, is_size && tv_random_below(&g->random, 64) ? SIZE_BITS : width);
+    unsigned kind = is_size ? tv_random_below(&g->random, 64) : 0;
+    uint64_t value = draw_value(g, kind == 0 ? width : kind < 16 ? SIZE_BITS : SMALL_SIZE_BITS);
     return field->limit ? value % field->limit : value;
 }
 
