@@ -118,6 +118,8 @@ static tv_status write_program(cli *c, const char *source)
     tv_status status = cli_outputs(c, &group);
     if (status != TV_OK)
         return status;
+    if (dot && strchr(dot, '/'))
+        dot = NULL;
     if (strcmp(c->files[0], "cmdq") == 0 && dot && strcmp(dot, ".json") != 0) {
         cli_error(c, CLI_E_VALUE, "a name that ends in .json", "a generated queue cannot be written as '%s'", path);
         return TV_ERR_INPUT;
