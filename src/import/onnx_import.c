@@ -94,9 +94,10 @@ static const tv_tensor *find_constant(const tv_onnx_context *c, const char *name
 
 static tv_status fail_extent(tv_onnx_context *c, const char *input, const char *dimension)
 {
-    c->status = tv_fail(c->sink, TV_ERR_INPUT, TV_LLM_CODE(ONNX_DYNAMIC), "give the dimension or the input a number",
-                        "'%s', input '%.*s': its dimension '%.*s' has no number", c->file->path, NAME_SHOWN, input,
-                        NAME_SHOWN, dimension);
+    c->status =
+        tv_fail(c->sink, TV_ERR_INPUT, TV_LLM_CODE(ONNX_DYNAMIC), "give the dimension a number, as with --dim NAME=N",
+                "'%s', input '%.*s': its dimension '%.*s' has no number", c->file->path, NAME_SHOWN, input, NAME_SHOWN,
+                dimension);
     return c->status;
 }
 
