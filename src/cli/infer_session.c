@@ -68,7 +68,7 @@ static tv_status run_session(infer_job *j, infer_outcome *o, bool several, const
         status = tv_network_session_verify(o->session, sink);
     if (status == TV_OK)
         status = tv_network_session_summary(o->session, &o->summary);
-    if (status == TV_OK && machine)
+    if (status == TV_OK && machine && o->config) /* a folder of programs has its own */
         cli_check_validation(j->c, o->config, o->summary.cycles);
     if (status == TV_OK && has_run_outputs(j->c))
         status = cli_outputs(j->c, &group);
