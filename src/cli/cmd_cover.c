@@ -91,7 +91,8 @@ static tv_status write_program(void *user, const char *name, const char *source)
     const closure *k = user;
     char path[4200];
     tv_output *out;
-    if (snprintf(path, sizeof path, "%s/%s.s", k->folder, name) >= (int)sizeof path) {
+    const char *ending = *source == '{' ? "json" : "s"; /* a queue */
+    if (snprintf(path, sizeof path, "%s/%s.%s", k->folder, name, ending) >= (int)sizeof path) {
         cli_error(k->c, CLI_E_DIRECTORY, NULL, "the path of the folder is too long");
         return TV_ERR_INPUT;
     }

@@ -290,10 +290,11 @@ tv_status tv_cover_close(tv_cover *c, const tv_config *config, const tv_cover_cl
                        "the configuration is of %s, and the coverage of %s", tv_config_target(config), c->isa->target);
     closure k = {.cover = c, .config = config, .options = &own, .sink = sink};
     k.misses = calloc(c->bins.count + 1, sizeof *k.misses);
-    tv_status status = k.misses ? make_programs(&k) : tv_fail_memory(sink);
+    bool queues = c->isa->word_bits == 0;
+    tv_status status = !k.misses ? tv_fail_memory(sink) : queues ? tv_closure_queues(&k) : make_programs(&k);
     tv_generator_free(k.g);
     k.g = NULL;
-    if (status == TV_OK)
+    if (status == TV_OK && !queues)
         status = make_faults(&k);
     tv_cover_detach(c);
     tv_generator_free(k.g);

@@ -27,4 +27,7 @@ tv_status tv_closure_try(closure *k, uint64_t word, bool *executed);
 /* Executes what the word for bin `at` of a block needs before it, and changes *word so that it uses that. */
 tv_status tv_closure_prepare(closure *k, const cover_block *block, uint32_t at, uint64_t *word);
 
+/* cover_queues.c: makes queues for a machine without instruction words. */
+tv_status tv_closure_queues(closure *k);
+
 #endif

@@ -127,6 +127,15 @@ static const char *field_name(const tv_isa *isa, uint16_t field)
     return isa->word_bits ? isa->fields[field].name : isa->parameters[field].name;
 }
 
+/* Whether entries of an opcode must have a field. */
+static bool is_required(const tv_cover *c, const tv_insn *insn, uint16_t field)
+{
+    for (unsigned i = 0; c->isa->word_bits == 0 && i < insn->parameter_count; i++)
+        if (insn->parameters[i].parameter == field)
+            return insn->parameters[i].presence == TV_REQUIRED;
+    return false;
+}
+
 static void add_fields(tv_cover *c, const cover_rule *rule, uint32_t row, tv_buf *name)
 {
     uint16_t fields[WORD_MAX];
@@ -141,6 +150,8 @@ static void add_fields(tv_cover *c, const cover_rule *rule, uint32_t row, tv_buf
             tv_cover_corner_name(c->isa, fields[i], k, corner);
             tv_buf_printf(name, "%s %s=%s", insn->id, field_name(c->isa, fields[i]), corner);
             add_bin(c, rule, name);
+            if (strcmp(corner, "absent") == 0 && is_required(c, insn, fields[i]) && !c->bins.failed)
+                c->bins.data[c->bins.count - 1].goal = 0; /* left out */
         }
     }
     end_block(c, &block);
