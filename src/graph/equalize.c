@@ -198,15 +198,26 @@ tv_status tv_graph_equalize(tv_graph *graph, uint32_t *pairs, const tv_diag_sink
 
 /* ---- Bias correction ---- */
 
-/* Rounds output channel o to `bits` bits as lowerings do; `packed` has room for it. Returns the scale. */
-static float round_channel(const weights *w, uint64_t o, unsigned bits, float *padded, uint8_t *packed)
+/* How weights are rounded. */
+typedef struct rounding {
+    unsigned bits;
+    uint32_t group; /* weights that share a scale, 0: all of a channel */
+    float *channel; /* scratch space for an output channel, as the machines have it: [taps][inputs] */
+    uint8_t *packed;
+    float *scales;
+} rounding;
+
+/* Rounds output channel o as lowerings do. Returns the number of weights that share a scale. */
+static uint64_t round_channel(const weights *w, uint64_t o, const rounding *r)
 {
-    uint32_t count = (uint32_t)(w->inner * w->taps), even = count + count % 2;
-    float scale;
-    memcpy(padded, w->data + o * count, count * sizeof *padded);
-    padded[even - 1] = even > count ? 0 : padded[even - 1];
-    tv_quantize_row(padded, even, even, bits, packed, &scale);
-    return scale;
+    uint32_t count = (uint32_t)(w->inner * w->taps), even = count + count % 2, group = even;
+    for (uint64_t i = 0; i < count; i++)
+        r->channel[i % w->taps * w->inner + i / w->taps] = w->data[o * count + i];
+    r->channel[even - 1] = even > count ? 0 : r->channel[even - 1];
+    if (r->bits == 4 && r->group && count % r->group == 0)
+        group = r->group;
+    tv_quantize_row(r->channel, even, group, r->bits, r->packed, r->scales);
+    return group;
 }
 
 static int rounded_weight(const uint8_t *packed, uint64_t i, unsigned bits)
@@ -215,21 +226,36 @@ static int rounded_weight(const uint8_t *packed, uint64_t i, unsigned bits)
     return bits == 8 ? (int8_t)packed[i] : half < 8 ? half : half - 16;
 }
 
-/* What rounding the weights adds to the mean of output channel o. `scratch` has room for the channel in binary32 and
- * rounded. */
-static double mean_shift(const weights *w, uint64_t o, const double *means, unsigned bits, float *scratch)
+/* What rounding the weights adds to the mean of output channel o. */
+static double mean_shift(const weights *w, uint64_t o, const double *means, const rounding *r)
 {
-    uint64_t count = w->inner * w->taps, first = o / (w->rows / w->groups) * w->inner;
-    uint8_t *packed = (uint8_t *)(scratch + count + 1);
-    double scale = (double)round_channel(w, o, bits, scratch, packed), shift = 0;
+    uint64_t count = w->inner * w->taps, first = o / (w->rows / w->groups) * w->inner, group = round_channel(w, o, r);
+    double shift = 0;
     for (uint64_t i = 0; i < count; i++) {
-        double value = (double)w->data[o * count + i];
-        shift += (rounded_weight(packed, i, bits) * scale - value) * means[first + i / w->taps];
+        double rounded = rounded_weight(r->packed, i, r->bits) * (double)r->scales[i / group];
+        shift += (rounded - (double)r->channel[i]) * means[first + i % w->inner];
     }
     return shift;
 }
 
-static uint32_t corrected_bias(tv_graph *g, uint32_t node, const double *means, unsigned bits, tv_graph_builder *b)
+static bool rounding_init(rounding *r, const weights *w)
+{
+    uint64_t size = w->inner * w->taps + 1;
+    r->channel = malloc(size * sizeof *r->channel);
+    r->packed = malloc(size);
+    r->scales = malloc(size * sizeof *r->scales);
+    return r->channel && r->packed && r->scales;
+}
+
+static void rounding_fini(rounding *r)
+{
+    free(r->channel);
+    free(r->packed);
+    free(r->scales);
+}
+
+static uint32_t corrected_bias(tv_graph *g, uint32_t node, const double *means, const rounding *how,
+                               tv_graph_builder *b)
 {
     const tv_graph_node *n = tv_graph_node_at(g, node);
     weights w = view(n, weights_of(g, n));
@@ -237,23 +263,25 @@ static uint32_t corrected_bias(tv_graph *g, uint32_t node, const double *means, 
     const float *bias = old ? old->tensor->data : NULL;
     int64_t rows = (int64_t)w.rows;
     tv_tensor t;
-    float *scratch = malloc((w.inner * w.taps + 1) * 2 * sizeof *scratch);
-    b->status = scratch ? tv_tensor_init(&t, TV_ELEMENT_F32, 1, &rows, b->sink) : tv_fail_memory(b->sink);
+    rounding own = *how;
+    b->status =
+        rounding_init(&own, &w) ? tv_tensor_init(&t, TV_ELEMENT_F32, 1, &rows, b->sink) : tv_fail_memory(b->sink);
     if (b->status != TV_OK) {
-        free(scratch);
+        rounding_fini(&own);
         return TV_NO_VALUE;
     }
     for (uint64_t o = 0; o < w.rows; o++)
-        ((float *)t.data)[o] = (float)((bias ? (double)bias[o] : 0) - mean_shift(&w, o, means, bits, scratch));
+        ((float *)t.data)[o] = (float)((bias ? (double)bias[o] : 0) - mean_shift(&w, o, means, &own));
     uint32_t value = tv_graph_tensor(b, tv_graph_value_at(g, n->output)->name, &t, false);
     tv_tensor_fini(&t);
-    free(scratch);
+    rounding_fini(&own);
     return value;
 }
 
-tv_status tv_graph_correct_biases(tv_graph *graph, double *const *means, unsigned bits, const tv_diag_sink *sink,
-                                  tv_bias_list *out)
+tv_status tv_graph_correct_biases(tv_graph *graph, double *const *means, unsigned bits, uint32_t group,
+                                  const tv_diag_sink *sink, tv_bias_list *out)
 {
+    rounding how = {.bits = bits, .group = group};
     tv_graph_builder b = {.graph = graph, .sink = sink, .block = TV_BLOCK_NONE};
     *out = (tv_bias_list){0};
     for (uint32_t i = 0; i < graph->nodes.count; i++) {
@@ -261,7 +289,7 @@ tv_status tv_graph_correct_biases(tv_graph *graph, double *const *means, unsigne
         const tv_graph_value *old = n->inputs[2] == TV_NO_VALUE ? NULL : tv_graph_value_at(graph, n->inputs[2]);
         if (!means[i] || (old && (!old->tensor || !old->tensor->data || old->element != TV_ELEMENT_F32)))
             continue;
-        uint32_t value = corrected_bias(graph, i, means[i], bits, &b);
+        uint32_t value = corrected_bias(graph, i, means[i], &how, &b);
         if (b.status != TV_OK)
             return b.status;
         if (!TV_VEC_PUSH(&out->changes, ((tv_bias_change){i, graph->nodes.data[i].inputs[2], value})))

@@ -24,12 +24,13 @@ typedef struct tv_bias_list {
     TV_VEC(tv_bias_change) changes;
 } tv_bias_list;
 
-/* Bias correction: weights rounded to `bits` bits (4 or 8) per output channel by tv_quantize_row shift the mean of
- * output channel o by the sum over its weights of (rounded - w) * mean of the input channel. Adds a constant with the
+/* Bias correction: weights rounded to `bits` bits (4 or 8) by tv_quantize_row, with a scale for each output channel, or
+ * with 4 bits for each `group` inputs of one tap if these divide a channel (0: never), shift the mean of output channel
+ * o by the sum over its weights of (rounded - w) * mean of the input channel. Adds a constant with the
  * shift subtracted for each Conv and Linear with `means[node]` (calibrate.h); the nodes keep their biases until
  * tv_bias_list_apply. TV_ERR_MEMORY. The caller releases the list with tv_bias_list_fini in any case. */
-tv_status tv_graph_correct_biases(tv_graph *graph, double *const *means, unsigned bits, const tv_diag_sink *sink,
-                                  tv_bias_list *out);
+tv_status tv_graph_correct_biases(tv_graph *graph, double *const *means, unsigned bits, uint32_t group,
+                                  const tv_diag_sink *sink, tv_bias_list *out);
 
 /* Makes the nodes read the corrected biases, or the original ones. */
 void tv_bias_list_apply(const tv_bias_list *list, tv_graph *graph, bool corrected);

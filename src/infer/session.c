@@ -117,8 +117,9 @@ static tv_status calibrate(tv_network_session *s, const tv_network_session_optio
         use_stated_ranges(s);
     s->summary.calibration_samples = s->calibration.samples;
     if (status == TV_OK && options->correct_bias)
-        status = tv_graph_correct_biases(s->graph, s->calibration.means,
-                                         options->weight_bits ? options->weight_bits : 8, sink, &s->biases);
+        status =
+            tv_graph_correct_biases(s->graph, s->calibration.means, options->weight_bits ? options->weight_bits : 8,
+                                    s->backend->weight_group, sink, &s->biases);
     return status;
 }
 

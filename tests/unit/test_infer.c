@@ -316,7 +316,7 @@ static void rounded_weights_move_the_bias(void **state)
     tv_calibration_options options = {.means = true, .samples = 1, .load = load, .user = &s};
     assert_int_equal(tv_calibrate(g, &options, NULL, &c), TV_OK);
     assert_true(c.means[0][0] == 2 && c.means[0][1] == 5);
-    assert_int_equal(tv_graph_correct_biases(g, c.means, 8, NULL, &list), TV_OK);
+    assert_int_equal(tv_graph_correct_biases(g, c.means, 8, 32, NULL, &list), TV_OK);
     assert_true(constant_of(g, 0, 2)[0] == 10);
     tv_bias_list_apply(&list, g, true);
     assert_true(fabsf(constant_of(g, 0, 2)[0] - 12) < 1e-5F);
@@ -338,11 +338,41 @@ static void weights_of_4_bits_move_the_bias(void **state)
     begin(&b);
     uint32_t in = input(&b, "x", 2, (int64_t[]){1, 3});
     tv_graph *g = finish(&b, linear(&b, in, constant(&b, 2, (int64_t[]){1, 3}, w), TV_NO_VALUE, TV_ACTIVATION_NONE));
-    assert_int_equal(tv_graph_correct_biases(g, means, 4, NULL, &list), TV_OK);
+    assert_int_equal(tv_graph_correct_biases(g, means, 4, 0, NULL, &list), TV_OK);
     tv_bias_list_apply(&list, g, true);
     assert_true(fabsf(constant_of(g, 0, 2)[0] - 2) < 1e-5F);
     tv_bias_list_fini(&list);
     tv_graph_free(g);
+}
+
+/* Bias of a convolution whose weights are {7, -3} at one tap and {0.07, -0.03} at the other one. */
+static float bias_with_group(uint32_t group)
+{
+    static const tv_graph_lists lists = {.kernel = {1, 2}, .stride = {1, 1}, .dilation = {1, 1}};
+    tv_graph_builder b;
+    tv_bias_list list;
+    float w[] = {7, 0.07F, -3, -0.03F}; /* [1][2][1][2] */
+    double of_inputs[] = {100, 200}, *means[] = {of_inputs};
+    begin(&b);
+    uint32_t in[2] = {input(&b, "x", 4, (int64_t[]){1, 2, 1, 4}), constant(&b, 4, (int64_t[]){1, 2, 1, 2}, w)};
+    tv_graph *g = finish(&b, tv_graph_add(&b, TV_OP_CONV, "y", in, 2,
+                                          &(tv_graph_attrs){.lists = (tv_graph_lists *)&lists, .groups = 1}));
+    assert_int_equal(tv_graph_correct_biases(g, means, 4, group, NULL, &list), TV_OK);
+    tv_bias_list_apply(&list, g, true);
+    float bias = constant_of(g, 0, 2)[0];
+    tv_bias_list_fini(&list);
+    tv_graph_free(g);
+    return bias;
+}
+
+/* With a scale for the two inputs of a tap all weights are exact. With one scale, 1, those of the second tap are 0, and
+ * their share of the mean is missing: 0.07 * 100 - 0.03 * 200. */
+static void weights_of_4_bits_have_the_scales_of_the_machine(void **state)
+{
+    (void)state;
+    assert_true(fabsf(bias_with_group(2)) < 1e-4F);
+    assert_true(fabsf(bias_with_group(0) - 1) < 1e-4F);
+    assert_true(fabsf(bias_with_group(3) - 1) < 1e-4F); /* it does not divide the channel */
 }
 
 /* ---- Sessions ---- */
@@ -704,6 +734,7 @@ int main(void)
         cmocka_unit_test(products_of_other_kinds_are_not_equalized),
         cmocka_unit_test(rounded_weights_move_the_bias),
         cmocka_unit_test(weights_of_4_bits_move_the_bias),
+        cmocka_unit_test(weights_of_4_bits_have_the_scales_of_the_machine),
         cmocka_unit_test(the_host_computes_outputs),
         cmocka_unit_test(random_inputs_are_reproducible_and_in_range),
         cmocka_unit_test(machines_get_ranges_and_are_compared),

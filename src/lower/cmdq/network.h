@@ -44,6 +44,8 @@ typedef struct cmdq_net_value {
     TV_VEC(cmdq_net_range) chunks; /* what entries stored to DRAM */
 } cmdq_net_value;
 
+enum { CMDQ_NET_WEIGHT_GROUP = 32 }; /* INT4 weights that share a scale */
+
 /* The weights of a product in DRAM: rows of integers, then a scale for each group of a row, and a bias for each row. */
 typedef struct cmdq_net_weights {
     unsigned bits;

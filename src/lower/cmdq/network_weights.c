@@ -81,8 +81,6 @@ static tv_status write_weights(cmdq_network *net, const tv_graph_node *n, const 
     return status;
 }
 
-enum { WEIGHT_GROUP = 32 }; /* INT4 weights that share a scale */
-
 tv_status cmdq_net_upload(cmdq_network *net, const tv_network_options *options)
 {
     unsigned bits = options->weight_bits ? options->weight_bits : 8;
@@ -103,7 +101,8 @@ tv_status cmdq_net_upload(cmdq_network *net, const tv_network_options *options)
         w->bits = w->columns % 2 ? 8 : bits; /* rows are whole bytes */
         w->row_bytes = w->columns * w->bits / 8;
         w->data = cmdq_net_allocate_dram(net, w->rows * w->row_bytes);
-        w->group = w->bits == 4 && w->columns % WEIGHT_GROUP == 0 && !transposed ? WEIGHT_GROUP : w->columns;
+        w->group =
+            w->bits == 4 && w->columns % CMDQ_NET_WEIGHT_GROUP == 0 && !transposed ? CMDQ_NET_WEIGHT_GROUP : w->columns;
         w->scales = cmdq_net_allocate_dram(net, w->rows * (w->columns / w->group) * 4);
         w->bias = n->inputs[2] == TV_NO_VALUE ? 0 : cmdq_net_allocate_dram(net, w->rows * 4);
         if (!net->timing)
