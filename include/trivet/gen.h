@@ -32,6 +32,9 @@ typedef struct tv_generate_options {
      * last, destinations at what one read last or wrote last; each engine is as likely. */
     uint32_t raw, war, waw;
     uint32_t illegal; /* per mille of the words that are illegal or fault; they change nothing */
+    /* Not 0: the program ends by storing what it has computed, after `instructions` instructions: on pccx the first 256
+     * KiB of L2, on OpenNPU all VR but the last, so that a machine without a model can be checked by its memory. */
+    int signature;
 } tv_generate_options;
 
 typedef struct tv_generated_count {
@@ -46,6 +49,8 @@ typedef struct tv_generated {
     uint64_t illegal;           /* words of the program that are illegal or fault */
     tv_generated_count *counts; /* of each instruction of the set; the caller frees it with free() */
     size_t count_count;
+    const char *signature_space; /* static; NULL: the program has none */
+    uint64_t signature_addr, signature_bytes;
 } tv_generated;
 
 /* Makes a program of options->instructions instructions that runs without a fault on a machine of `config` in its reset

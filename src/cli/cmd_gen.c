@@ -15,6 +15,7 @@ static const cli_option options[] = {
     {"raw", 0, "N", "per mille of sources that are what an engine wrote last (default: 0)", NULL},
     {"war", 0, "N", "per mille of destinations that are what an engine read last (default: 0)", NULL},
     {"waw", 0, "N", "per mille of destinations that are what an engine wrote last (default: 0)", NULL},
+    {"signature", 0, NULL, "end with stores of what the program has computed", NULL},
     {"illegal", 0, "N", "per mille of words that are illegal or fault (default: 0)", NULL},
 };
 
@@ -93,6 +94,7 @@ static tv_status parse_options(cli *c, weights *w, tv_generate_options *generate
         status = parse_share(c, "illegal", &generate->illegal);
     if (status == TV_OK)
         status = parse_weights(c, w);
+    generate->signature = cli_has(c, "signature");
     generate->weights = w->list;
     generate->weight_count = w->count;
     return status;
@@ -137,12 +139,22 @@ static tv_status write_program(cli *c, const char *source)
     return write_text(c, path ? path : "-", source, group);
 }
 
+/* The range of a signature, or null. */
+static void write_signature(tv_json_writer *w, const tv_generated *result)
+{
+    char text[96];
+    snprintf(text, sizeof text, "%s:%" PRIu64 ":%" PRIu64 ":hex8",
+             result->signature_space ? result->signature_space : "", result->signature_addr, result->signature_bytes);
+    tv_json_string_member(w, "signature", result->signature_space ? text : NULL);
+}
+
 static void write_result(cli *c, const tv_generated *result)
 {
     tv_json_writer *w = cli_begin_result(c);
     tv_json_begin_object(w);
     tv_json_unsigned_member(w, "instructions", result->instructions);
     tv_json_unsigned_member(w, "illegal", result->illegal);
+    write_signature(w, result);
     tv_json_unsigned_member(w, "rejected", result->rejected);
     tv_json_key(w, "counts");
     tv_json_begin_object(w);
@@ -164,6 +176,9 @@ static tv_status write_generated(cli *c, const tv_generated *result)
     if (!c->quiet)
         fprintf(stderr, "%" PRIu64 " instructions, %" PRIu64 " words rejected\n", result->instructions,
                 result->rejected);
+    if (!c->quiet && result->signature_space)
+        fprintf(stderr, "signature: %s:0x%" PRIx64 ":%" PRIu64 ":hex8\n", result->signature_space,
+                result->signature_addr, result->signature_bytes);
     return TV_OK;
 }
 

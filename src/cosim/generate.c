@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "cosim/generate_cmdq.h"
 #include "cosim/generate_pccx.h"
+#include "cosim/generate_signature.h"
 #include "cosim/generator.h"
 #include "machine/instance.h"
 #include "trivet/gen.h"
@@ -201,8 +202,17 @@ tv_status tv_program_generate(const tv_config *config, const tv_generate_options
     generation n = {.options = &own};
     bool is_queue = strcmp(tv_config_target(config), "cmdq") == 0;
     tv_status status = is_queue ? generate_queue(&n, config, sink, out) : generate(&n, config, sink);
+    tv_generated signature = {0};
+    if (status == TV_OK && own.signature)
+        status = is_queue ? tv_fail(sink, TV_ERR_INPUT, TV_CODE(GENERATE), NULL, "queues have no signature")
+                          : tv_generate_signature(n.g, sink, &signature);
     if (status == TV_OK && !is_queue && take_result(&n, out) != TV_OK)
         status = tv_fail_memory(sink);
+    if (status == TV_OK && own.signature) {
+        out->signature_space = signature.signature_space;
+        out->signature_addr = signature.signature_addr;
+        out->signature_bytes = signature.signature_bytes;
+    }
     tv_generator_free(n.g);
     free(n.cumulative);
     return status;

@@ -178,6 +178,19 @@ def the_bytes_are_the_same_on_every_host(t):
         t.equal("SHA-256 of " + target, hashlib.sha256(source).hexdigest(), digest)
 
 
+def signatures_are_what_programs_computed(t):
+    """The signature has the bytes of L2, or of all VR but the last, whose lanes the stores write in order."""
+    for target, signature, own in (("pccx", "host:0x10000:262144:hex8", "l2:0:131072:hex16"),
+                                   ("opennpu", "mem:0x0:224:hex8", "vr:0:56:hex32")):
+        path = generate(t, "signed.s", target, "-n", "1500", "--seed", "8", "--signature")
+        first, second = t.path("signature.bin"), t.path("own.bin")
+        code, _, err = t.call("run", path, *MACHINES[target], "-q", "--dump", signature + "=" + first, "--dump", own + "=" + second)
+        t.expect(target + " runs", code == 0, err)
+        t.expect(target + " signature", read(first, "rb") == read(second, "rb") and any(read(first, "rb")))
+    code, _, err = t.call("gen", "cmdq", "--signature")
+    t.expect("queues", code == 2 and "TV-V008" in err, err)
+
+
 def options_are_checked(t):
     for arguments, error in ((("cmdq", "--raw", "1"), "TV-V008"), (("cmdq", "-o", "q.elf"), "TV-U004"), (("pccx", "-n", "0"), "TV-V008"), (("pccx", "-n", "10000001"), "TV-V008"),
                              (("pccx", "-n", "x"), "TV-U004"), (("pccx", "--seed", "x"), "TV-U004"), (("pccx", "-w", "vadd=1"), "TV-V008"), (("pccx", "-w", "gemv"), "TV-U004"),
@@ -192,7 +205,7 @@ def main():
     suite = suites.Suite(options.trivet, options)
     suite.run_tests([the_same_seed_gives_the_same_program, programs_run_without_faults, the_independent_models_agree, weights_choose_the_instructions,
                      hazards_are_as_often_as_the_options_say, illegal_words_are_as_often_as_the_option_says, queues_have_every_opcode_and_no_hazards,
-                     the_bytes_are_the_same_on_every_host, options_are_checked], suite)
+                     the_bytes_are_the_same_on_every_host, signatures_are_what_programs_computed, options_are_checked], suite)
     return suite.finish()
 
 
