@@ -12,10 +12,10 @@ import shutil
 import subprocess
 import sys
 
-SEEDS = {"pccx": "3", "opennpu": "5"}  # of the release: their suites are short
+SEEDS = {"pccx": "3", "opennpu": "5", "cmdq": "1"}  # of the release: their suites are short
 HOST_BYTES = 1 << 20  # of host memory, as far as it is compared
 ELEMENTS = {"l2": ("hex16", 2), "const": ("hex16", 2), "emax": ("hex16", 2), "host": ("hex8", 1), "vx": ("hex8", 1),
-            "acc": ("hex32", 4), "lut_a": ("hex8", 1), "lut_b": ("hex8", 1), "mem": ("hex8", 1)}
+            "acc": ("hex32", 4), "lut_a": ("hex8", 1), "lut_b": ("hex8", 1), "mem": ("hex8", 1), "spm": ("hex8", 1), "dram": ("hex8", 1)}
 
 
 class Failed(Exception):
@@ -59,13 +59,27 @@ def write_expected(path, memory, size):
     return 0 if last is None else last + 1
 
 
+def split_banks(memory, bank_bytes):
+    """The SPM of CMDQ, whose addresses are BANK:OFFSET, as a space for each bank."""
+    for at, byte in memory.pop("spm", {}).items():
+        memory.setdefault("spm:%d" % (at // bank_bytes), {})[at % bank_bytes] = byte
+
+
+def bank_bytes_of(log):
+    with open(log, encoding="utf-8") as lines:
+        text = json.loads(lines.readline())["config"].get("spm.bank_bytes", "1")
+    units = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
+    return int(text[:-2]) * units[text[-2:]] if text[-2:] in units else int(text)
+
+
 def expect_memory(folder, name):
-    found = []
-    memory = written_memory(os.path.join(folder, name + ".jsonl"))
+    found, log = [], os.path.join(folder, name + ".jsonl")
+    memory = written_memory(log)
+    split_banks(memory, bank_bytes_of(log))
     memory["host"] = {at: byte for at, byte in memory.get("host", {}).items() if at < HOST_BYTES}
     for space in sorted(memory):
-        kind, size = ELEMENTS[space]
-        file = "%s.%s.memh" % (name, space)
+        kind, size = ELEMENTS[space.split(":")[0]]
+        file = "%s.%s.memh" % (name, space.replace(":", ""))
         count = write_expected(os.path.join(folder, file), memory[space], size)
         if count:
             found.append({"range": "%s:0:%d:%s" % (space, count, kind), "file": file})
@@ -75,17 +89,20 @@ def expect_memory(folder, name):
 
 
 def add_program(trivet, folder, source):
-    name = source[:-2]
-    call([trivet, "asm", source, "-q", "-o", name + ".elf"], folder)
-    call([trivet, "asm", source, "-q", "-o", name + ".memh"], folder)
-    run = call([trivet, "run", name + ".elf", "-q", "--json", "--commit-log", name + ".jsonl"], folder, (0, 1))
+    name, ending = os.path.splitext(source)
+    is_queue = ending == ".json"
+    program = source if is_queue else name + ".elf"
+    if not is_queue:
+        call([trivet, "asm", source, "-q", "-o", program], folder)
+        call([trivet, "asm", source, "-q", "-o", name + ".memh"], folder)
+    run = call([trivet, "run", program, "-q", "--json", "--commit-log", name + ".jsonl"], folder, (0, 1))
     result = json.loads(run.stdout)["result"]
-    call([trivet, "run", name + ".elf", "-q", "--commit-log", name + ".log.zst"], folder, (0, 1))
+    call([trivet, "run", program, "-q", "--commit-log", name + ".log.zst"], folder, (0, 1))
     expected = expect_memory(folder, name)
     os.unlink(os.path.join(folder, name + ".jsonl"))
     fault = result["fault"]
-    return {"name": name, "source": source, "program": name + ".elf", "words": name + ".memh", "log": name + ".log.zst",
-            "instructions": result["instructions"], "cycles": result["cycles"], "fault": fault and fault["name"],
+    return {"name": name, "source": source, "program": program, "words": None if is_queue else name + ".memh",
+            "log": name + ".log.zst", "instructions": result["instructions"], "cycles": result["cycles"], "fault": fault and fault["name"],
             "memory": expected}
 
 
@@ -95,7 +112,7 @@ def make_suite(trivet, target, seed, folder):
     done = call([trivet, "cover", "-t", target, "--seed", seed, "--close", ".", "-o", "coverage.jsonl", "--html",
                  "coverage.html", "--json"], folder)
     covered = json.loads(done.stdout)["result"]
-    sources = sorted(name for name in os.listdir(folder) if name.endswith(".s"))
+    sources = sorted(name for name in os.listdir(folder) if name.endswith((".s", ".json")) and name != "suite.json")
     programs = [add_program(trivet, folder, source) for source in sources]
     version = call([trivet, "version"], folder).stdout.split("\n")[0]
     suite = {"suite": 1, "target": target, "made_by": version, "seed": int(seed),

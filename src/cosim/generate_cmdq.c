@@ -69,6 +69,13 @@ static uint64_t draw_allowed(queue_generator *q, uint64_t allowed)
     return value;
 }
 
+/* An address below `limit`: mostly a multiple of `step`, now and then 0 or any, because bytes need no alignment. */
+static uint64_t draw_address(queue_generator *q, unsigned limit, unsigned step)
+{
+    unsigned kind = draw_below(q, 16);
+    return kind == 0 ? 0 : kind == 1 ? draw_below(q, limit) : (uint64_t)step * draw_below(q, limit / step);
+}
+
 static uint64_t draw_integer(queue_generator *q, const tv_parameter *p)
 {
     if (p->allowed)
@@ -76,11 +83,11 @@ static uint64_t draw_integer(queue_generator *q, const tv_parameter *p)
     if (has_suffix(p->name, "_bank"))
         return draw_below(q, BANKS);
     if (has_suffix(p->name, "_offset"))
-        return 4 * draw_below(q, BANK_BYTES / 8);
+        return draw_address(q, BANK_BYTES / 2, 4);
     if (has_suffix(p->name, "_stride_bytes") || strcmp(p->name, "stride_bytes") == 0)
-        return 4 * draw_below(q, 16);
+        return draw_below(q, 4) ? 4 * draw_below(q, 16) : draw_below(q, 64);
     if (strcmp(p->name, "dram_addr") == 0)
-        return 16 * draw_below(q, DRAM_BYTES / 32);
+        return draw_address(q, DRAM_BYTES / 2, 16);
     if (strcmp(p->name, "dram_base_addr") == 0)
         return KV_BASE + KV_BYTES * draw_below(q, 2);
     if (strcmp(p->name, "num_elements") == 0)
