@@ -198,60 +198,49 @@ tv_status tv_graph_equalize(tv_graph *graph, uint32_t *pairs, const tv_diag_sink
 
 /* ---- Bias correction ---- */
 
-/* How weights are rounded. */
+bool tv_round_row(float *values, uint64_t n, uint64_t group, unsigned bits)
+{
+    uint64_t even = n + n % 2; /* packed in whole bytes */
+    float *padded = calloc(even + 1, sizeof *padded), *scales = malloc((even + 1) * sizeof *scales);
+    uint8_t *packed = malloc(even + 1);
+    bool good = padded && scales && packed;
+    if (good) {
+        memcpy(padded, values, n * sizeof *values);
+        group = group == n ? even : group;
+        tv_quantize_row(padded, (uint32_t)even, (uint32_t)group, bits, packed, scales);
+    }
+    for (uint64_t i = 0; i < n && good; i++) {
+        int half = packed[bits == 8 ? i : i / 2] >> (i % 2 * 4) & 0xF;
+        int q = bits == 8 ? (int8_t)packed[i] : half < 8 ? half : half - 16;
+        values[i] = (float)q * scales[i / group];
+    }
+    free(padded);
+    free(scales);
+    free(packed);
+    return good;
+}
+
+/* How weights are rounded, and room for an output channel. */
 typedef struct rounding {
+    tv_round_weights *rounds;
     unsigned bits;
-    uint32_t group; /* weights that share a scale, 0: all of a channel */
-    float *channel; /* scratch space for an output channel, as the machines have it: [taps][inputs] */
-    uint8_t *packed;
-    float *scales;
+    float *channel;
 } rounding;
 
-/* Rounds output channel o as lowerings do. Returns the number of weights that share a scale. */
-static uint64_t round_channel(const weights *w, uint64_t o, const rounding *r)
+/* What rounding the weights adds to the mean of output channel o. False: out of memory. */
+static bool mean_shift(const weights *w, uint64_t o, const double *means, const rounding *r, double *shift)
 {
-    uint32_t count = (uint32_t)(w->inner * w->taps), even = count + count % 2, group = even;
+    uint64_t count = w->inner * w->taps, first = o / (w->rows / w->groups) * w->inner;
+    const float *from = w->data + o * count;
     for (uint64_t i = 0; i < count; i++)
-        r->channel[i % w->taps * w->inner + i / w->taps] = w->data[o * count + i];
-    r->channel[even - 1] = even > count ? 0 : r->channel[even - 1];
-    if (r->bits == 4 && r->group && count % r->group == 0)
-        group = r->group;
-    tv_quantize_row(r->channel, even, group, r->bits, r->packed, r->scales);
-    return group;
-}
-
-static int rounded_weight(const uint8_t *packed, uint64_t i, unsigned bits)
-{
-    int half = packed[i / 2] >> (i % 2 * 4) & 0xF;
-    return bits == 8 ? (int8_t)packed[i] : half < 8 ? half : half - 16;
-}
-
-/* What rounding the weights adds to the mean of output channel o. */
-static double mean_shift(const weights *w, uint64_t o, const double *means, const rounding *r)
-{
-    uint64_t count = w->inner * w->taps, first = o / (w->rows / w->groups) * w->inner, group = round_channel(w, o, r);
-    double shift = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        double rounded = rounded_weight(r->packed, i, r->bits) * (double)r->scales[i / group];
-        shift += (rounded - (double)r->channel[i]) * means[first + i % w->inner];
-    }
-    return shift;
-}
-
-static bool rounding_init(rounding *r, const weights *w)
-{
-    uint64_t size = w->inner * w->taps + 1;
-    r->channel = malloc(size * sizeof *r->channel);
-    r->packed = malloc(size);
-    r->scales = malloc(size * sizeof *r->scales);
-    return r->channel && r->packed && r->scales;
-}
-
-static void rounding_fini(rounding *r)
-{
-    free(r->channel);
-    free(r->packed);
-    free(r->scales);
+        r->channel[i % w->taps * w->inner + i / w->taps] = from[i];
+    *shift = 0;
+    if (!r->rounds(r->channel, w->taps, w->inner, r->bits))
+        return false;
+    for (uint64_t i = 0; i < count; i++)
+        *shift +=
+            ((double)r->channel[i % w->taps * w->inner + i / w->taps] - (double)from[i]) * means[first + i / w->taps];
+    return true;
 }
 
 static uint32_t corrected_bias(tv_graph *g, uint32_t node, const double *means, const rounding *how,
@@ -264,24 +253,30 @@ static uint32_t corrected_bias(tv_graph *g, uint32_t node, const double *means, 
     int64_t rows = (int64_t)w.rows;
     tv_tensor t;
     rounding own = *how;
-    b->status =
-        rounding_init(&own, &w) ? tv_tensor_init(&t, TV_ELEMENT_F32, 1, &rows, b->sink) : tv_fail_memory(b->sink);
+    own.channel = malloc((w.inner * w.taps + 1) * sizeof *own.channel);
+    b->status = own.channel ? tv_tensor_init(&t, TV_ELEMENT_F32, 1, &rows, b->sink) : tv_fail_memory(b->sink);
     if (b->status != TV_OK) {
-        rounding_fini(&own);
+        free(own.channel);
         return TV_NO_VALUE;
     }
-    for (uint64_t o = 0; o < w.rows; o++)
-        ((float *)t.data)[o] = (float)((bias ? (double)bias[o] : 0) - mean_shift(&w, o, means, &own));
-    uint32_t value = tv_graph_tensor(b, tv_graph_value_at(g, n->output)->name, &t, false);
+    double shift;
+    for (uint64_t o = 0; o < w.rows && b->status == TV_OK; o++) {
+        if (!mean_shift(&w, o, means, &own, &shift))
+            b->status = tv_fail_memory(b->sink);
+        ((float *)t.data)[o] = (float)((bias ? (double)bias[o] : 0) - shift);
+    }
+    uint32_t value = TV_NO_VALUE;
+    if (b->status == TV_OK)
+        value = tv_graph_tensor(b, tv_graph_value_at(g, n->output)->name, &t, false);
     tv_tensor_fini(&t);
-    rounding_fini(&own);
+    free(own.channel);
     return value;
 }
 
-tv_status tv_graph_correct_biases(tv_graph *graph, double *const *means, unsigned bits, uint32_t group,
+tv_status tv_graph_correct_biases(tv_graph *graph, double *const *means, tv_round_weights *rounds, unsigned bits,
                                   const tv_diag_sink *sink, tv_bias_list *out)
 {
-    rounding how = {.bits = bits, .group = group};
+    rounding how = {.rounds = rounds, .bits = bits};
     tv_graph_builder b = {.graph = graph, .sink = sink, .block = TV_BLOCK_NONE};
     *out = (tv_bias_list){0};
     for (uint32_t i = 0; i < graph->nodes.count; i++) {

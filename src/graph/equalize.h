@@ -24,12 +24,18 @@ typedef struct tv_bias_list {
     TV_VEC(tv_bias_change) changes;
 } tv_bias_list;
 
-/* Bias correction: weights rounded to `bits` bits (4 or 8) by tv_quantize_row, with a scale for each output channel, or
- * with 4 bits for each `group` inputs of one tap if these divide a channel (0: never), shift the mean of output channel
- * o by the sum over its weights of (rounded - w) * mean of the input channel. Adds a constant with the
- * shift subtracted for each Conv and Linear with `means[node]` (calibrate.h); the nodes keep their biases until
- * tv_bias_list_apply. TV_ERR_MEMORY. The caller releases the list with tv_bias_list_fini in any case. */
-tv_status tv_graph_correct_biases(tv_graph *graph, double *const *means, unsigned bits, uint32_t group,
+/* Replaces the weights of an output channel, [taps][inputs], by what a machine makes of them with `bits` bits (4 or 8;
+ * 0: its default). False: out of memory. */
+typedef bool tv_round_weights(float *channel, uint64_t taps, uint64_t inputs, unsigned bits);
+
+/* Rounds n values as tv_quantize_row does, with a scale for each `group` of them. False: out of memory. */
+bool tv_round_row(float *values, uint64_t n, uint64_t group, unsigned bits);
+
+/* Bias correction: weights rounded by `rounds` shift the mean of output channel o by the sum over its weights of
+ * (rounded - w) * mean of the input channel. Adds a constant with the shift subtracted for each Conv and Linear with
+ * `means[node]` (calibrate.h); the nodes keep their biases until tv_bias_list_apply. TV_ERR_MEMORY. The caller releases
+ * the list with tv_bias_list_fini in any case. */
+tv_status tv_graph_correct_biases(tv_graph *graph, double *const *means, tv_round_weights *rounds, unsigned bits,
                                   const tv_diag_sink *sink, tv_bias_list *out);
 
 /* Makes the nodes read the corrected biases, or the original ones. */

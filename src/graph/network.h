@@ -5,6 +5,7 @@
 #define TV_GRAPH_NETWORK_H
 
 #include "graph/backend.h"
+#include "graph/equalize.h"
 #include "trivet/dtype.h"
 
 typedef struct tv_network_options {
@@ -88,9 +89,9 @@ typedef struct tv_network_step {
 } tv_network_step;
 
 typedef struct tv_network_backend {
-    const char *name;      /* "host", or the name of the target */
-    bool wide_values;      /* heeds options->wide_percent */
-    uint32_t weight_group; /* weights of 4 bits that share a scale; 0: all of a row */
+    const char *name;                /* "host", or the name of the target */
+    bool wide_values;                /* heeds options->wide_percent */
+    tv_round_weights *round_weights; /* of Conv and Linear, for bias correction; NULL: it rounds none */
 
     /* Rewrites a copy of the graph (graph/rewrite.h) so that the machine has instructions for more of its nodes; the
      * values of the graph keep their numbers. Called before calibration; NULL: nothing is to be done. */

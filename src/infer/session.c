@@ -116,10 +116,9 @@ static tv_status calibrate(tv_network_session *s, const tv_network_session_optio
     if (status == TV_OK)
         use_stated_ranges(s);
     s->summary.calibration_samples = s->calibration.samples;
-    if (status == TV_OK && options->correct_bias)
-        status =
-            tv_graph_correct_biases(s->graph, s->calibration.means, options->weight_bits ? options->weight_bits : 8,
-                                    s->backend->weight_group, sink, &s->biases);
+    if (status == TV_OK && options->correct_bias && s->backend->round_weights)
+        status = tv_graph_correct_biases(s->graph, s->calibration.means, s->backend->round_weights,
+                                         options->weight_bits, sink, &s->biases);
     return status;
 }
 

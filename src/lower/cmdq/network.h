@@ -46,6 +46,9 @@ typedef struct cmdq_net_value {
 
 enum { CMDQ_NET_WEIGHT_GROUP = 32 }; /* INT4 weights that share a scale */
 
+/* tv_network_backend's `round_weights`, as cmdq_net_upload rounds. */
+bool cmdq_net_round_weights(float *channel, uint64_t taps, uint64_t inputs, unsigned bits);
+
 /* The weights of a product in DRAM: rows of integers, then a scale for each group of a row, and a bias for each row. */
 typedef struct cmdq_net_weights {
     unsigned bits;

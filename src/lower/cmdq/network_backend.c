@@ -515,7 +515,7 @@ static tv_machine *machine(void *state) { return ((cmdq_network *)state)->l.mach
 
 const tv_network_backend tv_network_cmdq = {.name = "cmdq",
                                             .wide_values = true,
-                                            .weight_group = CMDQ_NET_WEIGHT_GROUP,
+                                            .round_weights = cmdq_net_round_weights,
                                             .legalize = cmdq_net_legalize,
                                             .create = create,
                                             .destroy = destroy,

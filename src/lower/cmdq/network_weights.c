@@ -81,9 +81,23 @@ static tv_status write_weights(cmdq_network *net, const tv_graph_node *n, const 
     return status;
 }
 
+/* Bits of the weights of a row, which is of whole bytes. */
+static unsigned bits_of(uint64_t columns, unsigned bits) { return columns % 2 || !bits ? 8 : bits; }
+
+static uint64_t group_of(uint64_t columns, unsigned bits)
+{
+    return bits == 4 && columns % CMDQ_NET_WEIGHT_GROUP == 0 ? CMDQ_NET_WEIGHT_GROUP : columns;
+}
+
+bool cmdq_net_round_weights(float *channel, uint64_t taps, uint64_t inputs, unsigned bits)
+{
+    uint64_t columns = taps * inputs;
+    bits = bits_of(columns, bits);
+    return tv_round_row(channel, columns, group_of(columns, bits), bits);
+}
+
 tv_status cmdq_net_upload(cmdq_network *net, const tv_network_options *options)
 {
-    unsigned bits = options->weight_bits ? options->weight_bits : 8;
     for (size_t i = 0; i < net->graph->nodes.count; i++) {
         const tv_graph_node *n = &net->graph->nodes.data[i];
         cmdq_net_weights *w = &net->weights[i];
@@ -98,11 +112,10 @@ tv_status cmdq_net_upload(cmdq_network *net, const tv_network_options *options)
             w->rows = p.count[0] * p.count[1] * (uint64_t)t->dims[1] * n->attrs.groups;
             w->columns = p.taps[0] * p.taps[1] * (uint64_t)t->dims[0];
         }
-        w->bits = w->columns % 2 ? 8 : bits; /* rows are whole bytes */
+        w->bits = bits_of(w->columns, options->weight_bits);
         w->row_bytes = w->columns * w->bits / 8;
         w->data = cmdq_net_allocate_dram(net, w->rows * w->row_bytes);
-        w->group =
-            w->bits == 4 && w->columns % CMDQ_NET_WEIGHT_GROUP == 0 && !transposed ? CMDQ_NET_WEIGHT_GROUP : w->columns;
+        w->group = transposed ? w->columns : group_of(w->columns, w->bits);
         w->scales = cmdq_net_allocate_dram(net, w->rows * (w->columns / w->group) * 4);
         w->bias = n->inputs[2] == TV_NO_VALUE ? 0 : cmdq_net_allocate_dram(net, w->rows * 4);
         if (!net->timing)

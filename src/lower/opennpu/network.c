@@ -369,7 +369,15 @@ static bool port(const void *state, uint32_t value, tv_network_port *out)
 }
 
 extern const tv_network_backend tv_network_opennpu;
+/* Weights have 8 bits. */
+static bool round_weights(float *channel, uint64_t taps, uint64_t inputs, unsigned bits)
+{
+    (void)bits;
+    return tv_round_row(channel, taps * inputs, taps * inputs, 8);
+}
+
 const tv_network_backend tv_network_opennpu = {.name = "opennpu",
+                                               .round_weights = round_weights,
                                                .create = create,
                                                .destroy = destroy,
                                                .run = run,

@@ -279,7 +279,30 @@ static unsigned host_ops(const void *state, const tv_host_op **list)
 }
 
 extern const tv_network_backend tv_network_pccx;
+/* Each tap is a matrix. A tap whose pixels are multiplied in groups with others may have another scale. */
+static bool round_weights(float *channel, uint64_t taps, uint64_t inputs, unsigned bits)
+{
+    tv_scale_search_fn *search = tv_scale_search(tv_cpu());
+    uint64_t beats = tv_ceil_div(inputs, PCCX_LOWER_BEAT_WEIGHTS), size = beats * PCCX_LOWER_BEAT_WEIGHTS;
+    float *residual = malloc((size + 1) * sizeof *residual);
+    uint8_t *packed = malloc(beats * PCCX_LOWER_BEAT_BYTES + 1);
+    bool good = residual && packed;
+    for (uint64_t t = 0; t < taps && good; t++) {
+        float *tap = channel + t * inputs;
+        memset(residual, 0, size * sizeof *residual);
+        memcpy(residual, tap, inputs * sizeof *tap);
+        for (unsigned planes = bits == 8 ? 2 : 1; planes; planes--)
+            pccx_lower_quantize(search, residual, (uint32_t)inputs, packed);
+        for (uint64_t i = 0; i < inputs; i++)
+            tap[i] -= residual[i];
+    }
+    free(residual);
+    free(packed);
+    return good;
+}
+
 const tv_network_backend tv_network_pccx = {.name = "pccx",
+                                            .round_weights = round_weights,
                                             .legalize = pccx_net_legalize,
                                             .create = create,
                                             .destroy = destroy,
