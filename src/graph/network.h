@@ -91,6 +91,7 @@ typedef struct tv_network_step {
 typedef struct tv_network_backend {
     const char *name;                /* "host", or the name of the target */
     bool wide_values;                /* heeds options->wide_percent */
+    unsigned weight_bits_only;       /* the only width of weights; 0: options->weight_bits selects */
     tv_round_weights *round_weights; /* of Conv and Linear, for bias correction; NULL: it rounds none */
 
     /* Rewrites a copy of the graph (graph/rewrite.h) so that the machine has instructions for more of its nodes; the

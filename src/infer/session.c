@@ -75,6 +75,10 @@ static tv_status check_options(const tv_network *network, const tv_network_backe
                        options->binary16 > 100 ? "more than 100 percent of the layers cannot keep binary16"
                                                : "the layers of %s have no 8-bit inputs that could be binary16",
                        network->manifest ? "a compiled network" : backend->name);
+    if (options->weight_bits && backend->weight_bits_only && options->weight_bits != backend->weight_bits_only)
+        tv_report(sink, TV_WARNING, TV_LLM_CODE(WEIGHT_WIDTH), &TV_NO_SOURCE_LOC, NULL,
+                  "%s supports weights of %u bits only; %u is ignored", backend->name, backend->weight_bits_only,
+                  options->weight_bits);
     if (options->timing_only && (options->verify || options->emit))
         return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(SESSION), "omit --timing-only",
                        "a timing-only session has no data to %s", options->verify ? "compare" : "write");

@@ -129,6 +129,8 @@ def wrong_options_are_rejected(t):
     t.reject("a trace of the host", "the host has no cycles", "infer", model, *dims, "--trace", t.path("t.json"))
     for bits in ("5", "x", "16"):
         t.reject("--weight-bits " + bits, "--weight-bits", "infer", model, *dims, "-t", "cmdq", "--weight-bits", bits)
+    code, _, err = t.call("infer", model, *dims, "-t", "opennpu", "-q", "--timing-only", "--weight-bits", "4")
+    t.expect("weights of 8 bits only", code == 0 and "weights of 8 bits only" in err, (code, err))
     t.reject("--threads", "--threads", "infer", model, *dims, "--threads", "0")
     for dim in ("batch", "batch=", "batch=-1", "batch=x", "batch=2147483648", "b" * 300 + "=1"):
         t.reject("--dim " + dim[:20], "NAME=N", "infer", model, "--dim", dim)

@@ -377,6 +377,7 @@ static bool round_weights(float *channel, uint64_t taps, uint64_t inputs, unsign
 }
 
 const tv_network_backend tv_network_opennpu = {.name = "opennpu",
+                                               .weight_bits_only = 8,
                                                .round_weights = round_weights,
                                                .create = create,
                                                .destroy = destroy,
