@@ -35,9 +35,9 @@ void tv_fault_raise_word(tv_fault_record *record, const tv_isa *isa, const tv_pr
 {
     char storage[TV_CODEC_TEXT];
     tv_buf text = TV_BUF_FIXED(storage);
-    if (row >= 0)
+    if (row >= 0 && !record->without_text)
         tv_isa_print(isa, &isa->insns[row], word, &text);
-    else
+    else if (!record->without_text)
         tv_buf_printf(&text, "%s 0x%0*" PRIx64, isa->word_bits == 64 ? ".word64" : ".word", (int)isa->word_bits / 4,
                       word);
     tv_fault_raise(record, program, index, tv_buf_cstr_or_null(&text), code, message);

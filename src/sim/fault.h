@@ -10,6 +10,7 @@
 typedef struct tv_fault_record {
     bool raised;
     bool out_of_memory;   /* there was no memory for its texts */
+    bool without_text;    /* set by the machine: faults have no disassembly, because only their record is read */
     tv_fault fault;       /* valid if `raised`; its strings are the buffers below or the program's */
     tv_buf text, message; /* disassembly; message */
 } tv_fault_record;

@@ -336,7 +336,10 @@ static tv_status execute(void *state, uint64_t word)
         m->next = m->count = 0;
     }
     m->fault.raised = false;
-    return step_traced(m, (uint32_t)word, UINT64_MAX) == OUTCOME_DONE ? TV_OK : tv_fault_status(&m->fault);
+    m->fault.without_text = true;
+    outcome result = step_traced(m, (uint32_t)word, UINT64_MAX);
+    m->fault.without_text = false;
+    return result == OUTCOME_DONE ? TV_OK : tv_fault_status(&m->fault);
 }
 
 static void clear_fault(void *state) { ((opennpu_machine *)state)->fault.raised = false; }

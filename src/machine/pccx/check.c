@@ -185,7 +185,7 @@ static void check_word(checker *c)
         return;
     }
     pccx_op op;
-    pccx_rejection why;
+    pccx_rejection why = {.code_only = false};
     bool resolved = pccx_resolve(&c->control, (unsigned)row, word, &op, &why);
     check_constants(c, &op);
     if (op.length || (!resolved && why.code == PCCX_CODE_CVO_LENGTH))

@@ -70,6 +70,7 @@ typedef struct pccx_control {
 
 /* Why an instruction cannot run. */
 typedef struct pccx_rejection {
+    bool code_only;     /* set by the caller: the message is not formatted */
     bool out_of_memory; /* the host has no memory; the program is not at fault */
     pccx_code code;
     char message[200];

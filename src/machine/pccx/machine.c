@@ -174,7 +174,7 @@ static outcome execute_word(pccx_machine *m, uint64_t word, uint64_t max_cycles)
     pccx_rejection why; /* the buffer of its message is left uninitialized, because clearing it costs time */
     pccx_op op;
     bool timed = m->mode != TV_MODE_FUNCTIONAL;
-    why.out_of_memory = false;
+    why.code_only = why.out_of_memory = false;
     why.message[0] = '\0';
     if (timed && max_cycles != UINT64_MAX && pccx_timing_earliest(&m->timing) >= max_cycles)
         return TOO_LATE; /* before decoding, because faults are raised at issue */
@@ -266,7 +266,9 @@ static tv_status execute(void *state, uint64_t word)
     else if (m->ended)
         pccx_timing_begin(&m->timing);
     m->ended = m->fault.raised = false;
+    m->fault.without_text = true;
     outcome result = execute_word(m, word, UINT64_MAX);
+    m->fault.without_text = false;
     m->status = status;
     if (result == NO_MEMORY)
         return TV_ERR_MEMORY;
@@ -378,6 +380,7 @@ static void describe(void *state, const uint64_t *word, tv_commit *commit, const
     tv_illegal illegal;
     pccx_rejection why;
     pccx_op op;
+    why.code_only = true;
     commit->word = word ? *word : word_at(m, m->next);
     commit->origin = word ? TV_ORIGIN_EXECUTE : in_program ? TV_ORIGIN_PROGRAM : TV_ORIGIN_WINDOW;
     commit->index = in_program ? m->next : m->next - m->count;

@@ -16,8 +16,10 @@ static bool reject(pccx_rejection *why, pccx_code code, const char *format, ...)
 static bool reject(pccx_rejection *why, pccx_code code, const char *format, ...)
 {
     va_list args;
-    va_start(args, format);
     why->code = code;
+    if (why->code_only)
+        return false;
+    va_start(args, format);
     vsnprintf(why->message, sizeof why->message, format, args);
     va_end(args);
     return false;
