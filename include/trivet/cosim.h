@@ -188,7 +188,7 @@ TV_API tv_status tv_scoreboard_write(tv_scoreboard *board, uint64_t tag, const c
                                      const void *data, size_t bytes, const uint8_t *enables);
 
 /* Inner value `value` of instruction `tag` of the design of `board`. It is compared with the model's of the same name
- * and element, if it has one. TV_ERR_MEMORY. */
+ * and element, if it has one. TV_ERR_MEMORY, also for more than 256 names. */
 TV_API tv_status tv_scoreboard_value(tv_scoreboard *board, uint64_t tag, const tv_inner_value *value);
 
 /* Instruction `tag` of the design of `board` ends with the fault `code`, "TV-P016". TV_ERR_MEMORY. */

@@ -20,6 +20,7 @@ enum {
     STORED_MAX = 1 << 30,      /* of all entries that are open */
     CODE_MAX = 16,
     VALUE_NAME_MAX = 32,
+    VALUE_NAMES_MAX = 256,
     INSN_MAX = 48
 };
 
@@ -42,15 +43,23 @@ typedef struct board_range {
 typedef struct board_write {
     unsigned space;
     uint64_t from, bytes;
-    size_t at; /* in `data` and `enabled` */
+    size_t at;     /* in `data` and `enabled` */
+    bool is_whole; /* all of its bytes are enabled */
 } board_write;
 
-/* An inner value with its name. */
+/* A name of inner values. */
+typedef struct board_name {
+    char text[VALUE_NAME_MAX];
+} board_name;
+
+/* An inner value. */
 typedef struct board_value {
-    tv_inner_value value;
-    char name[VALUE_NAME_MAX];
-    bool is_reported; /* of the model: by the design, too */
+    tv_inner_value value; /* its name is not kept */
+    unsigned name;        /* index in the scoreboard's list */
+    bool is_reported;     /* of the model: by the design, too */
 } board_value;
+
+typedef TV_VEC(board_value) board_values;
 
 typedef struct board_entry {
     uint64_t tag, number, word, design_word;
@@ -61,8 +70,8 @@ typedef struct board_entry {
     unsigned line;
     TV_VEC(board_range) ranges;
     tv_buf expected, actual, written;
-    TV_VEC(board_value) values;  /* of the model */
-    TV_VEC(board_value) reports; /* of the design */
+    board_values values;  /* of the model */
+    board_values reports; /* of the design */
     TV_VEC(board_write) writes;
     tv_buf data, enabled;
     uint64_t stored; /* bytes of its writes, the model's and the design's */
@@ -86,6 +95,8 @@ struct tv_scoreboard {
     tv_scoreboard_options options;
     unsigned contents;
     TV_VEC(board_space) spaces;
+    TV_VEC(board_name) names; /* VALUE_NAMES_MAX at most */
+    unsigned last_name;       /* that was looked up */
     TV_VEC(board_entry *) open;
     TV_VEC(board_entry *) unused;
     TV_VEC(board_waiting) waiting;

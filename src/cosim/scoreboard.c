@@ -159,6 +159,7 @@ void tv_scoreboard_free(tv_scoreboard *b)
     TV_VEC_FINI(&b->unused);
     TV_VEC_FINI(&b->waiting);
     TV_VEC_FINI(&b->spaces);
+    TV_VEC_FINI(&b->names);
     free(b);
 }
 
@@ -213,6 +214,37 @@ static void copy_text(char *to, size_t size, const char *text)
     to[length] = '\0';
 }
 
+/* True if `text` is `name`, which copy_text has cut off. Not strncmp: the call would cost more than short names do. */
+static inline bool is_name(const char name[VALUE_NAME_MAX], const char *text)
+{
+    unsigned i = 0;
+    while (i < VALUE_NAME_MAX - 1 && name[i] && name[i] == text[i])
+        i++;
+    return i == VALUE_NAME_MAX - 1 || name[i] == text[i];
+}
+
+/* The index of the name; VALUE_NAMES_MAX: out of memory, or there are too many. */
+static unsigned intern_name(tv_scoreboard *b, const char *text)
+{
+    board_name name;
+    if (b->last_name < b->names.count && is_name(b->names.data[b->last_name].text, text))
+        return b->last_name; /* values of a name follow each other */
+    copy_text(name.text, sizeof name.text, text);
+    unsigned i = 0;
+    while (i < b->names.count && strcmp(b->names.data[i].text, name.text) != 0)
+        i++;
+    if (i == VALUE_NAMES_MAX || (i == b->names.count && !TV_VEC_PUSH(&b->names, name)))
+        return VALUE_NAMES_MAX;
+    b->last_name = i;
+    return i;
+}
+
+static bool append_value(tv_scoreboard *b, board_values *list, const tv_inner_value *value)
+{
+    unsigned name = intern_name(b, value->name ? value->name : "");
+    return name != VALUE_NAMES_MAX && TV_VEC_PUSH(list, (board_value){.value = *value, .name = name});
+}
+
 static tv_status copy_effects(tv_scoreboard *b, board_entry *e, const tv_commit *c)
 {
     for (unsigned i = 0; i < c->effect_count; i++) {
@@ -240,12 +272,9 @@ static tv_status copy_effects(tv_scoreboard *b, board_entry *e, const tv_commit 
 
 tv_status tv_board_extend(tv_scoreboard *b, board_entry *e, const tv_commit *c)
 {
-    for (unsigned i = 0; i < c->value_count; i++) {
-        board_value v = {.value = c->values[i]};
-        copy_text(v.name, sizeof v.name, v.value.name);
-        if (!TV_VEC_PUSH(&e->values, v))
+    for (unsigned i = 0; i < c->value_count; i++)
+        if (!append_value(b, &e->values, &c->values[i]))
             return TV_ERR_MEMORY;
-    }
     return copy_effects(b, e, c);
 }
 
@@ -355,11 +384,13 @@ tv_status tv_scoreboard_write(tv_scoreboard *b, uint64_t tag, const char *name, 
     if (!e || !reserve_bytes(b, e, bytes))
         return TV_ERR_MEMORY;
     uint64_t from = tv_min_u64(addr, UINT64_MAX / 2 / space->unit_bytes) * space->unit_bytes;
-    board_write w = {space->base, from, bytes, e->data.len};
+    board_write w = {space->base, from, bytes, e->data.len, true};
     tv_buf_append(&e->data, data, bytes);
     uint8_t *flags = tv_buf_extend(&e->enabled, bytes);
-    for (size_t i = 0; flags && i < bytes; i++)
+    for (size_t i = 0; flags && i < bytes; i++) {
         flags[i] = !enables || enables[i / 8] >> i % 8 & 1;
+        w.is_whole &= flags[i];
+    }
     return TV_VEC_PUSH(&e->writes, w) && !e->data.failed && flags ? TV_OK : TV_ERR_MEMORY;
 }
 
@@ -373,9 +404,7 @@ tv_status tv_scoreboard_value(tv_scoreboard *b, uint64_t tag, const tv_inner_val
     }
     if (!e)
         return TV_ERR_MEMORY;
-    board_value v = {.value = *value};
-    copy_text(v.name, sizeof v.name, value->name);
-    return TV_VEC_PUSH(&e->reports, v) ? TV_OK : TV_ERR_MEMORY;
+    return append_value(b, &e->reports, value) ? TV_OK : TV_ERR_MEMORY;
 }
 
 tv_status tv_scoreboard_trap(tv_scoreboard *b, uint64_t tag, const char *code)
