@@ -143,19 +143,24 @@ static void append_descriptor(lockstep *l, uint32_t addr, uint32_t words)
     tv_program_free(program);
 }
 
-void lockstep_next(lockstep *l, uint32_t *kind, uint32_t *addr, uint32_t data[4])
+void lockstep_event(lockstep *l, uint32_t kind, uint32_t addr, const uint32_t data[4])
 {
-    l->next(&l->random, kind, addr, data);
-    if (*kind == LOCKSTEP_LOAD &&
-        tv_machine_write(l->machine, l->word_bytes == 8 ? "host" : "mem", *addr * UINT64_C(16), data, 16, &l->sink))
+    if (kind == LOCKSTEP_LOAD &&
+        tv_machine_write(l->machine, l->word_bytes == 8 ? "host" : "mem", addr * UINT64_C(16), data, 16, &l->sink))
         abort();
-    if (*kind == LOCKSTEP_STREAM)
-        append_descriptor(l, *addr, data[0]);
-    if (*kind != LOCKSTEP_INSTRUCTION)
+    if (kind == LOCKSTEP_STREAM)
+        append_descriptor(l, addr, data[0]);
+    if (kind != LOCKSTEP_INSTRUCTION)
         return;
     l->word = data[0] | (uint64_t)data[1] << 32;
     l->issued = 0;
     l->left_out = l->word_bytes == 8 && pccx_unsupported(l->word);
+}
+
+void lockstep_next(lockstep *l, uint32_t *kind, uint32_t *addr, uint32_t data[4])
+{
+    l->next(&l->random, kind, addr, data);
+    lockstep_event(l, *kind, *addr, data);
 }
 
 /* Executes the instruction on the model, once. The number of the instruction is its tag. */
@@ -215,7 +220,8 @@ int lockstep_retire(lockstep *l, uint32_t fault)
     if (l->left_out)
         return retire_left_out(l, fault);
     issue(l);
-    snprintf(code, sizeof code, "TV-%c%03" PRIu32, l->word_bytes == 8 ? 'P' : 'N', fault);
+    if (fault)
+        snprintf(code, sizeof code, "TV-%c%03" PRIu32, l->word_bytes == 8 ? 'P' : 'N', fault);
     tv_scoreboard_count(l->board, &before);
     if ((fault && tv_scoreboard_trap(l->board, l->instructions, code) != TV_OK) ||
         tv_scoreboard_retire(l->board, l->instructions, TV_CYCLE_UNKNOWN) != TV_OK)

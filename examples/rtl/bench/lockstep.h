@@ -31,6 +31,9 @@ enum { LOCKSTEP_LOAD = 1, LOCKSTEP_STREAM = 2, LOCKSTEP_INSTRUCTION = 3 };
  * words for the weight stream, from memory word `addr` on. INSTRUCTION: the word is data[1] << 32 | data[0]. */
 void lockstep_next(lockstep *l, uint32_t *kind, uint32_t *addr, uint32_t data[4]);
 
+/* An event of the caller's, as lockstep_next returns them: one that has been recorded, or of another generator. */
+void lockstep_event(lockstep *l, uint32_t kind, uint32_t addr, const uint32_t data[4]);
+
 /* The design has written the bytes of `data` whose bits in `mask` are set, from unit `addr` of space `space` on. */
 void lockstep_write(lockstep *l, uint32_t space, uint32_t addr, const uint32_t data[4], uint32_t mask);
 
