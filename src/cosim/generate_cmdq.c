@@ -11,8 +11,8 @@
 
 #include "base/buf.h"
 #include "base/diag.h"
+#include "base/random.h"
 #include "base/vec.h"
-#include "cosim/random.h"
 #include "machine/instance.h"
 
 enum {

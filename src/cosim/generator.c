@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/diag.h"
-#include "cosim/random.h"
+#include "base/random.h"
 #include "machine/instance.h"
 #include "program/build.h"
 

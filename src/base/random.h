@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers that do not depend on the host: SplitMix64. */
-#ifndef TV_COSIM_RANDOM_H
-#define TV_COSIM_RANDOM_H
+#ifndef TV_BASE_RANDOM_H
+#define TV_BASE_RANDOM_H
 
 #include "base/base.h"
 
