@@ -1,71 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report's file: the page that the build made, with the data inserted, deflated and in base64.
+/* The report's file: the page that the build made, with the data inserted.
  *
  * The data are the length of a JSON head (32 bits, little endian), the head, the strings (each ended by NUL), and the
  * columns of all tables. The head has the length of each. docs/report.md describes it. */
 #include <stdlib.h>
-#include <zlib.h>
 
 #include "base/diag.h"
 #include "base/json_writer.h"
 #include "machine/target.h"
+#include "report/page.h"
 #include "report/report_data.h"
-
-/* ---- Deflated bytes in base64 ---- */
-
-typedef struct encoder {
-    FILE *out;
-    z_stream zip;
-    uint8_t carry[3]; /* bytes that do not fill a group of three yet */
-    unsigned carried;
-    bool failed;
-} encoder;
-
-static void write_group(encoder *e, unsigned n)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    uint32_t v = (uint32_t)e->carry[0] << 16 | (n > 1 ? (uint32_t)e->carry[1] << 8 : 0) | (n > 2 ? e->carry[2] : 0u);
-    char text[4] = {digits[v >> 18], digits[v >> 12 & 63], n > 1 ? digits[v >> 6 & 63] : '=',
-                    n > 2 ? digits[v & 63] : '='};
-    fwrite(text, 1, 4, e->out);
-}
-
-static void write_bytes(encoder *e, const uint8_t *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        e->carry[e->carried++] = bytes[i];
-        if (e->carried == 3) {
-            write_group(e, 3);
-            e->carried = 0;
-        }
-    }
-}
-
-static void run_deflate(encoder *e, int flush)
-{
-    uint8_t block[16384];
-    int status;
-    do {
-        e->zip.next_out = block;
-        e->zip.avail_out = sizeof block;
-        status = deflate(&e->zip, flush);
-        e->failed = e->failed || status == Z_STREAM_ERROR;
-        write_bytes(e, block, sizeof block - e->zip.avail_out);
-    } while (!e->failed && (e->zip.avail_out == 0 || (flush == Z_FINISH && status != Z_STREAM_END)));
-}
-
-static void encode_bytes(encoder *e, const void *bytes, size_t size)
-{
-    const uint8_t *p = bytes;
-    while (size && !e->failed) {
-        uInt n = (uInt)tv_min_u64(size, 1 << 20);
-        e->zip.next_in = (z_const Bytef *)(uintptr_t)p;
-        e->zip.avail_in = n;
-        run_deflate(e, Z_NO_FLUSH);
-        p += n;
-        size -= n;
-    }
-}
 
 /* ---- The head ---- */
 
@@ -179,69 +123,39 @@ static void write_head(tv_json_writer *w, const tv_report_writer *r, const tv_ma
     tv_json_end_object(w);
 }
 
-static void write_data(encoder *e, const tv_report_writer *r, const tv_buf *head)
+typedef struct report_source {
+    const tv_report_writer *report;
+    const tv_buf *head;
+} report_source;
+
+static void write_data(void *user, tv_page_encoder *encoder)
 {
+    const report_source *source = user;
+    const tv_report_writer *r = source->report;
     uint8_t length[4];
-    tv_store_le(length, head->len, 4);
-    encode_bytes(e, length, sizeof length);
-    encode_bytes(e, head->data, head->len);
-    encode_bytes(e, r->texts.bytes.data, r->texts.bytes.len);
+    tv_store_le(length, source->head->len, 4);
+    tv_page_encode(encoder, length, sizeof length);
+    tv_page_encode(encoder, source->head->data, source->head->len);
+    tv_page_encode(encoder, r->texts.bytes.data, r->texts.bytes.len);
     for (unsigned t = 0; t < TV_TABLES; t++)
         for (unsigned c = 0; c < TV_TABLE_COLUMNS; c++)
-            encode_bytes(e, r->tables[t].columns[c].data, r->tables[t].columns[c].len);
-    run_deflate(e, Z_FINISH);
-    if (e->carried)
-        write_group(e, e->carried);
-}
-
-/* ---- The page ---- */
-
-static void write_title(const char *text, FILE *out)
-{
-    for (; *text; text++)
-        if (strchr("<>&\"'", *text))
-            fprintf(out, "&#%d;", *text);
-        else if ((unsigned char)*text >= ' ')
-            putc(*text, out);
-}
-
-/* Replaces @NAME@ in the page. */
-static void write_placeholder(const char *name, size_t n, const tv_report_writer *r, const tv_buf *head, encoder *e)
-{
-    if (n == 5 && memcmp(name, "TITLE", n) == 0)
-        write_title(r->title, e->out);
-    else if (n == 5 && memcmp(name, "STYLE", n) == 0)
-        fwrite(tv_page_css, 1, tv_page_css_size, e->out);
-    else if (n == 6 && memcmp(name, "SCRIPT", n) == 0)
-        fwrite(tv_page_js, 1, tv_page_js_size, e->out);
-    else if (n == 4 && memcmp(name, "DATA", n) == 0)
-        write_data(e, r, head);
+            tv_page_encode(encoder, r->tables[t].columns[c].data, r->tables[t].columns[c].len);
 }
 
 tv_status tv_report_write_page(tv_report_writer *r, const tv_machine *machine, FILE *out, const tv_diag_sink *sink)
 {
-    encoder e = {.out = out};
     tv_buf head = {0};
     tv_json_writer w;
     tv_json_writer_init_buf(&w, &head, TV_JSON_COMPACT);
     write_head(&w, r, machine);
-    if (!tv_json_writer_finish(&w) || deflateInit(&e.zip, 7) != Z_OK) {
-        tv_buf_fini(&head);
-        return tv_fail_memory(sink);
-    }
-    const char *p = (const char *)tv_page_html, *end = p + tv_page_html_size;
-    while (p < end) {
-        const char *mark = memchr(p, '@', (size_t)(end - p)),
-                   *close = mark ? memchr(mark + 1, '@', (size_t)(end - mark - 1)) : NULL;
-        fwrite(p, 1, (size_t)((close ? mark : end) - p), out);
-        if (!close)
-            break;
-        write_placeholder(mark + 1, (size_t)(close - mark - 1), r, &head, &e);
-        p = close + 1;
-    }
-    deflateEnd(&e.zip);
+    tv_status status = TV_OK;
+    if (!tv_json_writer_finish(&w))
+        status = tv_fail_memory(sink);
+    report_source source = {r, &head};
+    const tv_page page = {tv_page_html, tv_page_css, tv_page_js, tv_page_html_size, tv_page_css_size, tv_page_js_size,
+                          r->title,     write_data,  &source};
+    if (status == TV_OK)
+        status = tv_page_write(&page, out, sink);
     tv_buf_fini(&head);
-    if (e.failed)
-        return tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_WRITE), NULL, "the report's data could not be compressed");
-    return TV_OK;
+    return status;
 }

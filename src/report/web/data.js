@@ -4,7 +4,7 @@
 const wide = new Set(
   ["start", "cycles", "bytes", "macs", "addr", "extent", "count", "busy", "stalled", "amount", "position", "tokens"]);
 
-async function inflate(base64) {
+export async function inflate(base64) {
   const text = atob(base64.trim());
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
