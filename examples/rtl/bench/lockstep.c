@@ -255,6 +255,20 @@ void lockstep_skip(lockstep *l)
     l->instructions++;
 }
 
+void lockstep_seed(lockstep *l,
+                   void (*write)(void *user, const char *space, uint64_t addr, const void *data, size_t bytes),
+                   void *user)
+{
+    tv_state_value value;
+    if (tv_scoreboard_seed(l->board, &(tv_seed_sink){write, user}) != TV_OK)
+        abort();
+    for (unsigned i = 0; tv_machine_state_at(l->machine, i, &value); i++)
+        if (strcmp(value.name, "column") == 0 && value.text)
+            write(user, "column", 0, &(uint8_t){(uint8_t)strtoul(value.text, NULL, 0)}, 1);
+    if (l->word_bytes == 8)
+        write(user, "stream", 0, &(uint32_t){(uint32_t)l->random.stream_words}, 4);
+}
+
 int lockstep_bad_line(lockstep *l, const char *line)
 {
     char text[96];

@@ -9,6 +9,7 @@
 #ifndef LOCKSTEP_H
 #define LOCKSTEP_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -52,6 +53,13 @@ int lockstep_hang(lockstep *l, uint32_t cycles);
 
 /* Executes the instruction on the model alone. */
 void lockstep_skip(lockstep *l);
+
+/* Passes the state of the model to `write`, to bring a design to it: the contents of its spaces in blocks, those of
+ * zeros left out; on OpenNPU also the column of ACC that is read next, as a byte of the space "column", and on pccx the
+ * words that are left in the weight stream, as four bytes of the space "stream". */
+void lockstep_seed(lockstep *l,
+                   void (*write)(void *user, const char *space, uint64_t addr, const void *data, size_t bytes),
+                   void *user);
 
 /* The design has logged a line with unknown bits, or none of the two kinds. Returns 1, with a message. */
 int lockstep_bad_line(lockstep *l, const char *line);

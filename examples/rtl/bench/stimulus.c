@@ -170,7 +170,7 @@ void pccx_next(stimulus *s, uint32_t *kind, uint32_t *addr, uint32_t data[4])
         if (word >> 60 == 0 && need > s->stream_words && need <= 1024 && stimulus_below(s, 32)) {
             *kind = LOCKSTEP_STREAM;
             data[0] = (uint32_t)(need - s->stream_words);
-            *addr = stimulus_below(s, HOST_WORDS - data[0]);
+            *addr = stimulus_below(s, 64) ? stimulus_below(s, HOST_WORDS - data[0]) : 0;
             s->stream_words = need;
             return;
         }
