@@ -131,6 +131,10 @@ TV_API tv_status tv_llm_answer(tv_llm_session *session, const tv_llm_message *me
  * faulted; TV_ERR_MEMORY. */
 TV_API tv_status tv_llm_time(tv_llm_session *session, uint32_t prompt, uint32_t count, const tv_diag_sink *sink);
 
+/* Takes `count` positions as being in the KV cache, without running them: tv_llm_time then starts after them. For
+ * sessions with timing_only. TV_ERR_INPUT: another session, or they do not fit the context. */
+TV_API tv_status tv_llm_skip(tv_llm_session *session, uint32_t count, const tv_diag_sink *sink);
+
 /* The likelihood of a text: the mean negative log-likelihood of its tokens, in nats per token, and the standard error
  * of this mean, the root of the sample variance over `tokens` (NaN of a single token). The perplexity is exp(nll), its
  * standard error exp(nll) * nll_error. */

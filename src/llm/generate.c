@@ -112,6 +112,16 @@ static tv_status check_room(const tv_llm_session *s, uint32_t prompt, uint32_t c
                    prompt, count, needed, room);
 }
 
+tv_status tv_llm_skip(tv_llm_session *s, uint32_t count, const tv_diag_sink *sink)
+{
+    if (!s->timing)
+        return tv_fail(sink, TV_ERR_INPUT, TV_LLM_CODE(LIMIT), "create the session with timing_only",
+                       "positions can be skipped only without data");
+    TV_TRY(check_room(s, count, 0, sink));
+    s->position += count;
+    return TV_OK;
+}
+
 tv_status tv_llm_time(tv_llm_session *s, uint32_t prompt, uint32_t count, const tv_diag_sink *sink)
 {
     TV_TRY(check_room(s, prompt, count, sink));
