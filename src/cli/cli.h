@@ -243,7 +243,7 @@ bool cli_select_kernels(cli *c);
 tv_program_options cli_program_options(const cli *c, const char **dirs, const char **defines);
 
 extern const cli_command cli_asm, cli_dis, cli_isa, cli_check, cli_run, cli_debug, cli_trace, cli_llm, cli_infer,
-    cli_compile, cli_cosim, cli_cover, cli_gen, cli_reduce, cli_validate, cli_vectors, cli_config, cli_targets,
-    cli_version, cli_explain;
+    cli_compile, cli_cosim, cli_cover, cli_gen, cli_reduce, cli_sweep, cli_validate, cli_vectors, cli_config,
+    cli_targets, cli_version, cli_explain;
 
 #endif

@@ -3,9 +3,9 @@
 #include "cli/cli.h"
 
 const cli_command *const cli_commands[] = {
-    &cli_asm,    &cli_dis,     &cli_isa,     &cli_check,   &cli_run,  &cli_debug,      &cli_trace,    &cli_llm,
-    &cli_infer,  &cli_compile, &cli_cosim,   &cli_cover,   &cli_gen,  &cli_reduce,     &cli_validate, &cli_vectors,
-    &cli_config, &cli_explain, &cli_targets, &cli_version, &cli_help, &cli_completion, NULL};
+    &cli_asm,     &cli_dis,     &cli_isa,     &cli_check,   &cli_run,     &cli_debug,  &cli_trace,      &cli_llm,
+    &cli_infer,   &cli_compile, &cli_cosim,   &cli_cover,   &cli_gen,     &cli_reduce, &cli_sweep,      &cli_validate,
+    &cli_vectors, &cli_config,  &cli_explain, &cli_targets, &cli_version, &cli_help,   &cli_completion, NULL};
 
 static const char *command_name(unsigned i, const void *user)
 {

@@ -205,6 +205,8 @@ def help_files(t):
     t.write("help/known.ini", "; no mismatch is known\n")
     t.write("help/commands.txt", "step\nwhy\n")
     t.write("help/measured.csv", "program,cycles\nsoftmax.s,240\ngemm.s,250\ndecode.s,260\n")
+    t.write("help/space.ini", "[workload softmax]\nprogram = softmax.s\n[target pccx]\ngemv.cores = 1, 2\ncvo.tail = 1..8\n")
+    os.makedirs(os.path.join(folder, "results"))
     # a design that rejects each program, or retires no instruction
     os.chmod(t.write("help/bench", '#!/bin/sh\n[ "$2" = --log ] || exit 3\nhead -1 design.log > "$3"\n'), 0o755)
     t.write("help/text.txt", "To be, or not to be: that is the question.")

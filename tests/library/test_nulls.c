@@ -529,6 +529,55 @@ static void validations(void **state)
     tv_program_free(program);
 }
 
+static void sweeps(void **state)
+{
+    (void)state;
+    tv_sweep *sweep;
+    char template[] = "/tmp/trivet-sweep-XXXXXX", name[64];
+    char *own = mkdtemp(template);
+    assert_non_null(own);
+    snprintf(name, sizeof name, "%s/a.s", own);
+    FILE *program = fopen(name, "w");
+    assert_non_null(program);
+    fputs(source, program);
+    fclose(program);
+    snprintf(name, sizeof name, "%s/a.ini", own);
+    FILE *file = fopen(name, "w");
+    assert_non_null(file);
+    fputs("[workload a]\nprogram = a.s\n[target pccx]\ncvo.tail = 5, 6\n", file);
+    fclose(file);
+    tv_sweep_options options = {.size = sizeof options};
+    NULL_CASE(tv_sweep_check_bytes, sink);
+    NULL_CASE(tv_sweep_check_bytes, data);
+    assert_int_equal(tv_sweep_check_bytes("a.ini", NULL, 0, NULL), TV_ERR_INPUT);
+    NULL_CASE(tv_sweep_free, sweep);
+    tv_sweep_free(NULL);
+    NULL_CASE(tv_sweep_open, sink);
+    assert_int_equal(tv_sweep_open("/nonexistent/a.ini", NULL, &sweep), TV_ERR_INPUT);
+    assert_int_equal(tv_sweep_open(name, NULL, &sweep), TV_OK);
+    NULL_CASE(tv_sweep_run, sink);
+    NULL_CASE(tv_sweep_run, stopped);
+    assert_int_equal(tv_sweep_run(sweep, &options, NULL, NULL), TV_OK);
+    FILE *page = tmpfile();
+    NULL_CASE(tv_sweep_write_page, sink);
+    assert_int_equal(tv_sweep_write_page(sweep, "a", page, NULL), TV_OK);
+    fclose(page);
+    NULL_CASE(tv_sweep_run_slice, sink);
+    NULL_CASE(tv_sweep_run_slice, stopped);
+    assert_int_equal(tv_sweep_run_slice(sweep, &options, 1, 1, own, 60, NULL, NULL), TV_ERR_INPUT);
+    assert_int_equal(tv_sweep_run_slice(sweep, &options, 0, 1, own, 60, NULL, NULL), TV_OK);
+    tv_sweep_free(sweep);
+    NULL_CASE(tv_sweep_collect, sink);
+    NULL_CASE(tv_sweep_collect, added);
+    assert_int_equal(tv_sweep_collect("/nonexistent/a.db", NULL, 0, NULL, NULL), TV_ERR_IO);
+    remove(name);
+    snprintf(name, sizeof name, "%s/a.s", own);
+    remove(name);
+    snprintf(name, sizeof name, "%s/slice-0-of-1-0.jsonl", own);
+    assert_int_equal(remove(name), 0);
+    remove(own);
+}
+
 static void generators(void **state)
 {
     (void)state;
@@ -727,6 +776,8 @@ static void language_models(void **state)
     NULL_CASE(tv_llm_answer, user);
     NULL_CASE(tv_llm_answer, sink);
     assert_int_equal(tv_llm_answer(session, &message, &sampling, NULL, NULL, NULL), TV_ERR_INPUT); /* 16 positions */
+    NULL_CASE(tv_llm_skip, sink);
+    assert_int_equal(tv_llm_skip(session, 1, NULL), TV_ERR_INPUT);
     NULL_CASE(tv_llm_time, sink);
     assert_int_equal(tv_llm_time(session, 1000, 0, NULL), TV_ERR_INPUT);
     tv_llm_session_free(session);
@@ -875,6 +926,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(generators),
         cmocka_unit_test(coverages),
         cmocka_unit_test(validations),
+        cmocka_unit_test(sweeps),
         cmocka_unit_test(debuggers),
         cmocka_unit_test(language_models),
         cmocka_unit_test(networks),
