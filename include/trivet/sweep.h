@@ -63,6 +63,9 @@ TV_API tv_status tv_sweep_run(tv_sweep *sweep, const tv_sweep_options *options, 
 TV_API tv_status tv_sweep_run_slice(tv_sweep *sweep, const tv_sweep_options *options, uint64_t index, uint64_t count,
                                     const char *folder, double seconds, const tv_diag_sink *sink, int *stopped);
 
+/* Whether the points of `sweep` can be cut into slices. TV_ERR_INPUT: not those of nsga2. */
+TV_API tv_status tv_sweep_check_slices(const tv_sweep *sweep, const tv_diag_sink *sink);
+
 /* Adds the results of the `path_count` files at `paths` to the database at `database`, which is created if necessary.
  * `added`, which may be NULL, of them were not there. TV_ERR_INPUT: a file is damaged or of another version; TV_ERR_IO;
  * TV_ERR_MEMORY. */

@@ -128,6 +128,7 @@ int cli_exit_status(tv_status status);
 #define CLI_E_COVERAGE "TV-V011"    /* cover --fail-below */
 #define CLI_E_VALIDATION "TV-S004"  /* a run that the profile was not validated for */
 #define CLI_E_INACCURATE "TV-S005"  /* validate --limit */
+#define CLI_E_SLURM "TV-S008"       /* sweep --slurm */
 #define CLI_E_SELF_TEST "TV-V005"   /* cosim compare --self-test */
 #define CLI_E_FILE "TV-F001"
 #define CLI_E_DIRECTORY "TV-F002"

@@ -6,13 +6,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/sweep_slurm.h"
 
 static const cli_option options[] = {
     {"output", 'o', "DB", "keep results in this database (SQLite): the sweep resumes and extends", "FILE"},
     {"csv", 0, "FILE", "write the points as CSV", "FILE"},
     {"page", 0, "OUT.html", "write a page: Pareto front, parallel coordinates, sensitivity, table", "FILE"},
     {"threads", 0, "N", "points at a time (default: one per core); results are identical", NULL},
+    {"slurm", 0, "FOLDER", "submit the sweep to Slurm: tasks write their results to this shared folder", "FILE"},
+    {"tasks", 0, "N", "with --slurm, tasks of the array job (default: 16)", NULL},
+    {"sbatch", 0, "OPTION", "with --slurm, an option of sbatch, for example --sbatch=--time=30; may be repeated", NULL},
     {"slice", 0, "I/N", "evaluate only every N-th point, from point I on, and write results to --folder", NULL},
     {"folder", 0, "DIR", "with --slice: where the files of results go", "FILE"},
     {"seconds", 0, "S", "with --slice: time between files (default: 60)", NULL},
@@ -22,7 +25,7 @@ static const cli_option options[] = {
 typedef struct job {
     cli *c;
     tv_sweep *sweep;
-    uint64_t threads, rows, index, count; /* count: slices; 0: the whole sweep */
+    uint64_t threads, rows, tasks, index, count; /* count: slices; 0: the whole sweep */
     double seconds;
     cli_progress progress;
     struct timespec start;
@@ -35,6 +38,38 @@ static tv_status reject(job *j, const char *option, const char *hint)
 {
     cli_error(j->c, CLI_E_VALUE, hint, "--%s cannot be '%s'", option, cli_value(j->c, option));
     return TV_ERR_INPUT;
+}
+
+/* Options that a sweep on Slurm, or one of its slices, has no use for. */
+static tv_status check_files(job *j, const char *option)
+{
+    static const char *const files[] = {"output", "csv", "page"};
+    for (size_t i = 0; i < CLI_COUNTOF(files); i++)
+        if (cli_has(j->c, files[i])) {
+            cli_error(j->c, CLI_E_CONFLICT, "first `trivet sweep collect FILES -o DB`, then the sweep with -o DB",
+                      "--%s does not apply to --%s", files[i], option);
+            return TV_ERR_INPUT;
+        }
+    return TV_OK;
+}
+
+static tv_status parse_slurm(job *j)
+{
+    const char *tasks = cli_value(j->c, "tasks");
+    j->tasks = 16;
+    if (!cli_has(j->c, "slurm")) {
+        if (!tasks && !cli_has(j->c, "sbatch"))
+            return TV_OK;
+        cli_error(j->c, CLI_E_CONFLICT, "add --slurm FOLDER", "--tasks and --sbatch belong to --slurm");
+        return TV_ERR_INPUT;
+    }
+    if (tasks && (!cli_parse_number(tasks, &j->tasks) || j->tasks < 1 || j->tasks > 100000))
+        return reject(j, "tasks", "1 to 100000");
+    if (cli_has(j->c, "slice")) {
+        cli_error(j->c, CLI_E_CONFLICT, NULL, "--slurm and --slice are mutually exclusive");
+        return TV_ERR_INPUT;
+    }
+    return check_files(j, "slurm");
 }
 
 static tv_status parse_slice(job *j)
@@ -54,10 +89,9 @@ static tv_status parse_slice(job *j)
     text[size] = '\0';
     if (!cli_parse_number(text, &j->index) || !cli_parse_number(value + size + 1, &j->count) || j->index >= j->count)
         return reject(j, "slice", "0/4, 1/4, …");
-    if (cli_has(j->c, "folder") && !cli_has(j->c, "output") && !cli_has(j->c, "csv") && !cli_has(j->c, "page"))
-        return TV_OK;
-    cli_error(j->c, CLI_E_CONFLICT, "collect the files with `trivet sweep collect SPEC FILES -o DB`",
-              "a slice writes its results to --folder, and neither --output, --csv nor --page");
+    if (cli_has(j->c, "folder"))
+        return check_files(j, "slice");
+    cli_error(j->c, CLI_E_CONFLICT, "add --folder DIR", "a slice writes its results to --folder");
     return TV_ERR_INPUT;
 }
 
@@ -76,7 +110,8 @@ static tv_status parse_options(job *j)
         return reject(j, "rows", "a number, for example 50");
     if (seconds && (end == seconds || *end || !(j->seconds >= 0 && j->seconds < 1e6)))
         return reject(j, "seconds", "a number, for example 60");
-    return parse_slice(j);
+    tv_status status = parse_slurm(j);
+    return status == TV_OK ? parse_slice(j) : status;
 }
 
 /* ---- Running ---- */
@@ -254,6 +289,16 @@ static int collect(cli *c)
     return status == TV_OK ? CLI_OK : cli_exit_status(status);
 }
 
+/* Submits the sweep once it is known to be valid. */
+static int submit(job *j)
+{
+    tv_status status = tv_sweep_check_slices(j->sweep, &j->c->sink);
+    if (status == TV_OK)
+        status = sweep_submit(j->c, j->c->files[0], cli_value(j->c, "slurm"), (unsigned)j->tasks);
+    tv_sweep_free(j->sweep);
+    return status == TV_OK ? CLI_OK : cli_exit_status(status);
+}
+
 static int run_sweep(cli *c)
 {
     job j = {.c = c};
@@ -266,6 +311,8 @@ static int run_sweep(cli *c)
         status = check_outputs(c);
     if (status == TV_OK)
         status = tv_sweep_open(c->files[0], &c->sink, &j.sweep);
+    if (status == TV_OK && cli_has(c, "slurm"))
+        return submit(&j);
     if (status == TV_OK)
         status = run_sweep_points(&j);
     if (status == TV_OK)
@@ -287,7 +334,7 @@ const cli_command cli_sweep = {
         "parameters, objectives and a search (docs/sweep.md). Each point runs without data. With -o the results\n"
         "stay in a database by what they depend on: nothing is computed twice. collect adds the files that slices\n"
         "wrote to a database.",
-    .example = "  trivet sweep space.ini -o space.db --csv points.csv\n"
+    .example = "  trivet sweep space.ini -o space.db --csv points.csv --page points.html\n"
                "  trivet sweep space.ini --slice 0/4 --folder results      # one of four tasks\n"
                "  trivet sweep collect results/*.jsonl -o space.db",
     .options = options,

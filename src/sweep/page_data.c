@@ -85,18 +85,18 @@ static bool write_parameters(page_data *p, tv_json_writer *w)
 
 static void write_objectives(const page_data *p, tv_json_writer *w)
 {
-    static const char *const units[OBJECTIVES] = {"cycles", "s", "bytes", "tokens/s"};
+    static const char *const units[POINT_SUMS + 1] = {"cycles", "s", "bytes", "MACs", "instructions", "tokens/s", ""};
     tv_json_key(w, "objectives");
     tv_json_begin_array(w);
     for (unsigned i = 0; i < p->sweep->spec.objective_count; i++) {
-        objective o = p->sweep->spec.objectives[i];
+        const spec_objective *o = &p->sweep->spec.objectives[i];
         tv_json_begin_object(w);
         tv_json_key(w, "name");
-        tv_json_write_string(w, tv_objective_name(o));
+        tv_json_write_string(w, o->name);
         tv_json_key(w, "unit");
-        tv_json_write_string(w, units[o]);
+        tv_json_write_string(w, units[o->sum]);
         tv_json_key(w, "goal");
-        tv_json_write_string(w, o == OBJECTIVE_TOKENS_PER_SECOND ? "max" : "min");
+        tv_json_write_string(w, o->maximize ? "max" : "min");
         tv_json_end_object(w);
     }
     tv_json_end_array(w);

@@ -134,21 +134,34 @@ static tv_status configure(const spec_target *target, uint64_t id, tv_config **o
 
 static void sum_objectives(const tv_sweep *sweep, sweep_point *p)
 {
-    double sums[OBJECTIVES] = {0}, tokens = 0, token_seconds = 0;
+    const spec_target *target = &sweep->spec.targets.data[p->target];
+    double values[SPEC_NUMBERS_MAX], *sums = values + target->defaults.count, tokens = 0, token_seconds = 0;
+    uint32_t indices[TV_SEARCH_DIMS_MAX];
+    tv_search_space_decode(&target->space, p->id, indices);
+    tv_spec_numbers(target, indices, values);
+    for (unsigned i = 0; i < POINT_SUMS; i++)
+        sums[i] = 0;
     for (size_t w = 0; w < sweep->spec.workloads.count; w++) {
         const sweep_result *r = &p->results[w];
         if (!tv_sweep_runs_on(sweep, w, p->target))
             continue;
         p->failed |= r->outcome != OUTCOME_OK;
-        sums[OBJECTIVE_CYCLES] += (double)r->cycles;
-        sums[OBJECTIVE_SECONDS] += r->clock_hz > 0 ? (double)r->cycles / r->clock_hz : 0;
-        sums[OBJECTIVE_BYTES] += (double)r->bytes;
+        sums[SUM_CYCLES] += (double)r->cycles;
+        sums[SUM_SECONDS] += r->clock_hz > 0 ? (double)r->cycles / r->clock_hz : 0;
+        sums[SUM_BYTES] += (double)r->bytes;
+        sums[SUM_MACS] += (double)r->macs;
+        sums[SUM_INSTRUCTIONS] += (double)r->instructions;
         tokens += (double)r->tokens;
         token_seconds += r->clock_hz > 0 ? (double)r->token_cycles / r->clock_hz : 0;
     }
-    sums[OBJECTIVE_TOKENS_PER_SECOND] = token_seconds > 0 ? tokens / token_seconds : 0;
-    for (unsigned i = 0; i < sweep->spec.objective_count; i++)
-        p->objectives[i] = p->failed ? NAN : sums[sweep->spec.objectives[i]];
+    sums[SUM_TOKENS_PER_SECOND] = token_seconds > 0 ? tokens / token_seconds : 0;
+    for (unsigned i = 0; i < sweep->spec.objective_count; i++) {
+        const spec_objective *o = &sweep->spec.objectives[i];
+        p->objectives[i] = o->sum < POINT_SUMS ? sums[o->sum] : tv_expression_value(target->objectives[i], values);
+        p->failed |= !isfinite(p->objectives[i]); /* an expression that divides by zero */
+    }
+    for (unsigned i = 0; i < sweep->spec.objective_count && p->failed; i++)
+        p->objectives[i] = NAN;
 }
 
 static tv_status evaluate_point(runner *r, sweep_context *context, sweep_point *p)
@@ -274,7 +287,7 @@ static tv_status record_batch(runner *r, tv_search *search)
         if (!p->results)
             continue;
         for (unsigned k = 0; k < spec->objective_count; k++)
-            objectives[k] = spec->objectives[k] == OBJECTIVE_TOKENS_PER_SECOND ? -p->objectives[k] : p->objectives[k];
+            objectives[k] = spec->objectives[k].maximize ? -p->objectives[k] : p->objectives[k];
         TV_TRY(tv_search_record(search, p->id, p->failed ? NULL : objectives));
         if (!TV_VEC_PUSH(&r->sweep->points, *p))
             return TV_ERR_MEMORY;
@@ -343,8 +356,7 @@ static tv_status mark_front(tv_sweep *sweep)
         if (p->failed)
             continue;
         for (unsigned o = 0; o < k; o++)
-            values[count * k + o] =
-                sweep->spec.objectives[o] == OBJECTIVE_TOKENS_PER_SECOND ? -p->objectives[o] : p->objectives[o];
+            values[count * k + o] = sweep->spec.objectives[o].maximize ? -p->objectives[o] : p->objectives[o];
         indices[count++] = i;
     }
     if (status == TV_OK)
@@ -459,6 +471,14 @@ static tv_status read_slice(runner *r)
     return status;
 }
 
+tv_status tv_sweep_check_slices(const tv_sweep *sweep, const tv_diag_sink *sink)
+{
+    if (sweep->spec.search.kind != TV_SEARCH_NSGA2)
+        return TV_OK;
+    return tv_fail(sink, TV_ERR_INPUT, TV_CODE(SWEEP_FORM), "search = exhaustive or random, or run it on one machine",
+                   "the points of nsga2 depend on results, so that it has no slices");
+}
+
 tv_status tv_sweep_run_slice(tv_sweep *sweep, const tv_sweep_options *options, uint64_t index, uint64_t count,
                              const char *folder, double seconds, const tv_diag_sink *sink, int *stopped)
 {
@@ -469,10 +489,7 @@ tv_status tv_sweep_run_slice(tv_sweep *sweep, const tv_sweep_options *options, u
     if (index >= count)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(SWEEP_FORM), NULL, "there is no slice %llu of %llu",
                        (unsigned long long)index, (unsigned long long)count);
-    if (sweep->spec.search.kind == TV_SEARCH_NSGA2)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(SWEEP_FORM),
-                       "search = exhaustive or random, or run it on one machine",
-                       "the points of nsga2 depend on results, so that it has no slices");
+    TV_TRY(tv_sweep_check_slices(sweep, sink));
     runner *r = calloc(1, sizeof *r);
     if (!r)
         return tv_fail_memory(sink);

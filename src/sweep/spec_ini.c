@@ -59,8 +59,8 @@ static void open_section(ini_parser *p, const char *section)
         p->workload = tv_spec_add_workload(p->spec, p->line, section + 9);
     else if (strncmp(section, "target ", 7) == 0)
         p->target = tv_spec_add_target(p->spec, p->line, section + 7);
-    else if (strcmp(section, "sweep") != 0)
-        tv_spec_reject(p->spec, p->line, "[sweep], [workload NAME] or [target MACHINE]",
+    else if (strcmp(section, "sweep") != 0 && strcmp(section, "expressions") != 0)
+        tv_spec_reject(p->spec, p->line, "[sweep], [expressions], [workload NAME] or [target MACHINE]",
                        "a sweep has no section [%.60s]", section);
 }
 
@@ -82,6 +82,8 @@ static int set_pair(void *user, const char *section, const char *key, const char
             tv_spec_add_values(p->spec, p->target, p->line, key, value);
     } else if (strcmp(section, "sweep") == 0) {
         tv_spec_set(p->spec, p->line, key, value);
+    } else if (strcmp(section, "expressions") == 0) {
+        tv_spec_add_expression(p->spec, p->line, key, value);
     }
     return 1;
 }

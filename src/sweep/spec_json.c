@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Specifications in JSON: an object with the keys of [sweep], and the members "workloads" and "targets", objects by
- * name. A target has "profile", "parameters" and "constraints". Values are numbers, texts, or arrays of them. */
+/* Specifications in JSON: an object with the keys of [sweep], and the members "workloads", "targets" and "expressions",
+ * objects by name. A target has "profile", "parameters" and "constraints". Values are numbers, texts, or arrays of
+ * them. */
 #include <stdio.h>
 
 #include "base/json_value.h"
@@ -103,6 +104,14 @@ static void set_member(json_spec *p, const tv_json_value *v)
     if (is_workloads || strcmp(v->key, "targets") == 0) {
         for (const tv_json_value *m = expect_object(p, v) ? tv_json_first(v) : NULL; m; m = m->next)
             (is_workloads ? set_workload : set_target)(p, m);
+        return;
+    }
+    if (strcmp(v->key, "expressions") == 0) {
+        for (const tv_json_value *m = expect_object(p, v) ? tv_json_first(v) : NULL; m; m = m->next) {
+            const char *text = scalar_text(p, m, line_of(p, m));
+            if (text)
+                tv_spec_add_expression(p->spec, line_of(p, m), m->key, text);
+        }
         return;
     }
     if (strcmp(v->key, "objectives") == 0 && v->type == TV_JSON_ARRAY) {

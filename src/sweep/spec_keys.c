@@ -9,9 +9,7 @@
 #include "base/schema.h"
 #include "trivet/file.h"
 
-static const char *const objective_names[OBJECTIVES] = {"cycles", "seconds", "bytes", "tokens/s"};
-
-const char *tv_objective_name(objective o) { return objective_names[o]; }
+const char *const tv_point_sums[] = {"cycles", "seconds", "bytes", "macs", "instructions", "tokens/s", NULL};
 
 /* Marks that memory ran out unless `block` is some. */
 static bool check_memory(sweep_spec *spec, const void *block)
@@ -68,32 +66,73 @@ static void set_search(sweep_spec *spec, unsigned line, const char *value)
     tv_spec_reject(spec, line, "exhaustive, random or nsga2", "there is no search '%.40s'", value);
 }
 
-static void add_objective(sweep_spec *spec, unsigned line, tv_sv name)
+/* Adds the objective "NAME" or "max NAME" of the list, once all expressions are known. */
+static void add_objective(sweep_spec *spec, tv_sv name)
 {
-    for (unsigned i = 0; i < OBJECTIVES; i++) {
-        if (!tv_sv_is(name, objective_names[i]))
-            continue;
-        for (unsigned k = 0; k < spec->objective_count; k++)
-            if (spec->objectives[k] == (objective)i) {
-                tv_spec_reject(spec, line, NULL, "the objective '%s' is there twice", objective_names[i]);
-                return;
-            }
-        spec->objectives[spec->objective_count++] = (objective)i;
-        return;
+    unsigned line = spec->objective_line;
+    spec_objective o = {.sum = POINT_SUMS};
+    if (name.len > 4 && memcmp(name.ptr, "max ", 4) == 0) {
+        o.maximize = true;
+        name = (tv_sv){name.ptr + 4, name.len - 4};
     }
-    tv_spec_reject(spec, line, "cycles, seconds, bytes or tokens/s", "there is no objective '%.*s'",
-                   (int)(name.len < 40 ? name.len : 40), name.ptr);
+    for (unsigned i = 0; i < POINT_SUMS; i++)
+        if (tv_sv_is(name, tv_point_sums[i])) {
+            o.sum = (point_sum)i;
+            o.name = tv_point_sums[i];
+            o.maximize |= i == SUM_TOKENS_PER_SECOND;
+        }
+    for (size_t i = 0; i < spec->expressions.count && !o.name; i++)
+        if (tv_sv_is(name, spec->expressions.data[i].name))
+            o.name = spec->expressions.data[i].name;
+    for (unsigned k = 0; k < spec->objective_count && o.name; k++)
+        if (strcmp(spec->objectives[k].name, o.name) == 0) {
+            tv_spec_reject(spec, line, NULL, "the objective '%s' is there twice", o.name);
+            return;
+        }
+    if (!o.name)
+        tv_spec_reject(spec, line, "cycles, seconds, bytes, macs, instructions, tokens/s, or an expression of the file",
+                       "there is no objective '%.*s'", (int)(name.len < 40 ? name.len : 40), name.ptr);
+    else if (spec->objective_count == TV_OBJECTIVES_MAX)
+        tv_spec_reject(spec, line, NULL, "there are more than %d objectives", TV_OBJECTIVES_MAX);
+    else
+        spec->objectives[spec->objective_count++] = o;
+}
+
+static void list_objectives(sweep_spec *spec)
+{
+    const char *list = spec->objective_list ? spec->objective_list : "cycles";
+    while (*list) {
+        size_t blanks = strspn(list, ", \t"), size = strcspn(list + blanks, ",");
+        tv_sv name = {list + blanks, size};
+        while (name.len && (name.ptr[name.len - 1] == ' ' || name.ptr[name.len - 1] == '\t'))
+            name.len--;
+        if (name.len)
+            add_objective(spec, name);
+        list += blanks + size;
+    }
+    if (spec->objective_count == 0 && spec->status == TV_OK)
+        tv_spec_reject(spec, spec->objective_line, "objectives = cycles, bytes", "the list of objectives is empty");
+}
+
+void tv_spec_add_expression(sweep_spec *spec, unsigned line, const char *name, const char *text)
+{
+    for (unsigned i = 0; i < POINT_SUMS; i++)
+        if (strcmp(name, tv_point_sums[i]) == 0)
+            tv_spec_reject(spec, line, NULL, "'%s' is computed by the model", name);
+    for (size_t i = 0; i < spec->expressions.count; i++)
+        if (strcmp(name, spec->expressions.data[i].name) == 0)
+            tv_spec_reject(spec, line, NULL, "there are two expressions '%.60s'", name);
+    if (!name[0] || name[strcspn(name, " ,\"\n")])
+        tv_spec_reject(spec, line, NULL, "'%.60s' cannot be the name of an expression", name);
+    spec_expression e = {copy_text(spec, name), copy_text(spec, text), line};
+    if (e.name && e.text && !TV_VEC_PUSH(&spec->expressions, e))
+        spec->status = TV_ERR_MEMORY;
 }
 
 static void set_objectives(sweep_spec *spec, unsigned line, const char *list)
 {
-    spec->objective_count = 0;
-    while (*list) {
-        size_t blanks = strspn(list, ", \t"), size = strcspn(list + blanks, ", \t");
-        if (size)
-            add_objective(spec, line, (tv_sv){list + blanks, size});
-        list += blanks + size;
-    }
+    spec->objective_line = line;
+    spec->objective_list = copy_text(spec, list);
 }
 
 void tv_spec_set(sweep_spec *spec, unsigned line, const char *key, const char *value)
@@ -253,18 +292,45 @@ void tv_spec_set_profile(sweep_spec *spec, spec_target *t, unsigned line, const 
         tv_spec_reject(spec, line, NULL, "the profile '%.60s' cannot be used", profile);
 }
 
+static void reject_expression(sweep_spec *spec, unsigned line, const char *what, const char *hint, unsigned column,
+                              const char *error)
+{
+    if (error[0])
+        tv_spec_reject(spec, line, hint, "%s, character %u: %s", what, column, error);
+    else
+        spec->status = TV_ERR_MEMORY;
+}
+
 void tv_spec_add_constraint(sweep_spec *spec, spec_target *t, unsigned line, const char *text)
 {
-    char error[CONSTRAINT_ERROR];
+    char error[EXPRESSION_ERROR];
     unsigned column = 0;
-    constraint *c = tv_constraint_parse(&spec->arena, tv_config_schema(t->base), text, &column, error);
-    if (!c && !error[0])
-        spec->status = TV_ERR_MEMORY;
-    else if (!c)
-        tv_spec_reject(spec, line, "write it like gemv.cores * gemv.tile_k <= 128", "constraint, character %u: %s",
-                       column, error);
+    const expression_names names = {tv_config_schema(t->base), NULL};
+    expression *c = tv_expression_parse(&spec->arena, &names, true, text, &column, error);
+    if (!c)
+        reject_expression(spec, line, "constraint", "write it like gemv.cores * gemv.tile_k <= 128", column, error);
     else if (!TV_VEC_PUSH(&t->constraints, c))
         spec->status = TV_ERR_MEMORY;
+}
+
+/* Parses the objectives that are expressions, with the parameters of the target. */
+static void parse_objectives(sweep_spec *spec, spec_target *t)
+{
+    static const char hint[] = "sums and products of numbers, parameters of every target, and cycles, seconds, bytes, "
+                               "macs and instructions";
+    const expression_names names = {tv_config_schema(t->base), tv_point_sums};
+    char error[EXPRESSION_ERROR];
+    unsigned column = 0;
+    for (unsigned i = 0; i < spec->objective_count; i++) {
+        for (size_t k = 0; spec->objectives[i].sum == POINT_SUMS && k < spec->expressions.count; k++) {
+            const spec_expression *e = &spec->expressions.data[k];
+            if (strcmp(e->name, spec->objectives[i].name) != 0)
+                continue;
+            t->objectives[i] = tv_expression_parse(&spec->arena, &names, false, e->text, &column, error);
+            if (!t->objectives[i])
+                reject_expression(spec, e->line, e->name, hint, column, error);
+        }
+    }
 }
 
 static int find_parameter(const spec_target *t, const char *key)
@@ -351,15 +417,20 @@ static void check_workload(sweep_spec *spec, spec_workload *w)
                        w->target);
 }
 
-static bool is_valid(void *user, const uint32_t *values)
+void tv_spec_numbers(const spec_target *t, const uint32_t *values, double *all)
 {
-    const spec_target *t = user;
-    double all[256];
     memcpy(all, t->defaults.data, t->defaults.count * sizeof *all);
     for (size_t d = 0; d < t->parameters.count; d++)
         all[t->parameters.data[d].index] = t->parameters.data[d].numbers.data[values[d]];
+}
+
+static bool is_valid(void *user, const uint32_t *values)
+{
+    const spec_target *t = user;
+    double all[SPEC_NUMBERS_MAX];
+    tv_spec_numbers(t, values, all);
     for (size_t i = 0; i < t->constraints.count; i++)
-        if (!tv_constraint_allows(t->constraints.data[i], all))
+        if (!tv_expression_is_true(t->constraints.data[i], all))
             return false;
     return true;
 }
@@ -381,7 +452,7 @@ static void finish_target(sweep_spec *spec, spec_target *t)
     tv_search_space *s = &t->space;
     if (!t->base)
         return;
-    if (t->defaults.count > 256) {
+    if (t->defaults.count > SPEC_NUMBERS_MAX - POINT_SUMS) {
         tv_spec_reject(spec, t->line, NULL, "%s has too many parameters", t->name);
         return;
     }
@@ -410,10 +481,12 @@ void tv_spec_finish(sweep_spec *spec)
         tv_spec_reject(spec, 1, "[workload NAME] with program, network or model", "the sweep has no workload");
     for (size_t i = 0; i < spec->workloads.count; i++)
         check_workload(spec, &spec->workloads.data[i]);
-    for (size_t i = 0; i < spec->targets.count; i++)
+    list_objectives(spec);
+    for (size_t i = 0; i < spec->targets.count; i++) {
         finish_target(spec, &spec->targets.data[i]);
-    if (spec->objective_count == 0)
-        spec->objectives[spec->objective_count++] = OBJECTIVE_CYCLES;
+        if (spec->targets.data[i].base)
+            parse_objectives(spec, &spec->targets.data[i]);
+    }
     spec->search.objectives = spec->objective_count;
     if (spec->search.kind != TV_SEARCH_EXHAUSTIVE && spec->search.budget == 0)
         tv_spec_reject(spec, 1, "budget = 500", "a random or evolutionary search needs a budget of points");
@@ -440,5 +513,6 @@ void tv_spec_fini(sweep_spec *spec)
     }
     TV_VEC_FINI(&spec->workloads);
     TV_VEC_FINI(&spec->targets);
+    TV_VEC_FINI(&spec->expressions);
     tv_arena_fini(&spec->arena);
 }

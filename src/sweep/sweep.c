@@ -63,7 +63,7 @@ static tv_status check_targets(tv_sweep *sweep, const tv_diag_sink *sink)
     for (size_t w = 0; w < spec->workloads.count; w++)
         has_tokens = has_tokens && spec->workloads.data[w].tokens;
     for (unsigned i = 0; i < spec->objective_count; i++)
-        if (spec->objectives[i] == OBJECTIVE_TOKENS_PER_SECOND && !has_tokens)
+        if (spec->objectives[i].sum == SUM_TOKENS_PER_SECOND && !has_tokens)
             tv_spec_reject(spec, 1, "tokens = 1 in each workload, or another objective",
                            "a workload generates no tokens, so that there are no tokens/s");
     return spec->status;
@@ -128,7 +128,7 @@ uint64_t tv_sweep_total(const tv_sweep *sweep)
 
 const char *tv_sweep_objective_name(const tv_sweep *sweep, unsigned i)
 {
-    return i < sweep->spec.objective_count ? tv_objective_name(sweep->spec.objectives[i]) : NULL;
+    return i < sweep->spec.objective_count ? sweep->spec.objectives[i].name : NULL;
 }
 
 const char *tv_sweep_parameter_name(const tv_sweep *sweep, unsigned i)
@@ -155,10 +155,14 @@ int tv_sweep_point_at(const tv_sweep *sweep, uint64_t i, tv_sweep_point *out)
     if (i >= sweep->points.count)
         return 0;
     const sweep_point *p = &sweep->points.data[i];
+    static const char no_number[] = "an objective is not a finite number";
     const sweep_result *failure = first_failure(sweep, p);
+    sweep_outcome outcome = failure ? failure->outcome : p->failed ? OUTCOME_INVALID : OUTCOME_OK;
     *out = (tv_sweep_point){.target = sweep->spec.targets.data[p->target].name,
-                            .outcome = tv_outcome_name(failure ? failure->outcome : OUTCOME_OK),
-                            .reason = failure ? failure->reason : "",
+                            .outcome = tv_outcome_name(outcome),
+                            .reason = failure     ? failure->reason
+                                      : p->failed ? no_number
+                                                  : "",
                             .on_front = p->on_front};
     memcpy(out->objectives, p->objectives, sizeof out->objectives);
     return 1;

@@ -562,6 +562,8 @@ static void sweeps(void **state)
     NULL_CASE(tv_sweep_write_page, sink);
     assert_int_equal(tv_sweep_write_page(sweep, "a", page, NULL), TV_OK);
     fclose(page);
+    NULL_CASE(tv_sweep_check_slices, sink);
+    assert_int_equal(tv_sweep_check_slices(sweep, NULL), TV_OK);
     NULL_CASE(tv_sweep_run_slice, sink);
     NULL_CASE(tv_sweep_run_slice, stopped);
     assert_int_equal(tv_sweep_run_slice(sweep, &options, 1, 1, own, 60, NULL, NULL), TV_ERR_INPUT);

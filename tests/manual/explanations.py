@@ -33,6 +33,7 @@ NOT_RUN = {
     "TV-F007": "only a program that uses the library can make this mistake",
     "TV-O005": "no later version of the program format exists",
     "TV-O006": "the assembler rejects such data; tests/unit/test_object.c writes a file",
+    "TV-S008": "it depends on the Slurm of the host; tests/slurm/run.sh has one",
     "TV-V003": "the command makes the machine that the log is of",
     "TV-T005": "the commands reject it before; only a program that uses the library can ask for it",
     **{f"TV-L06{i}": "no command writes such a network; tests/unit/test_onnx.c does" for i in range(1, 4)},

@@ -125,6 +125,21 @@ def exports_do_not_depend_on_how_a_sweep_ran(t):
     t.equal("JSON", read_bytes(t.path("other.csv")), read_bytes(whole))
 
 
+def expressions_are_objectives(t):
+    text = SPEC.replace("objectives = cycles, bytes", "objectives = cost, max rate").replace("[target cmdq]\ndma.count = 1, 2\nnpu.te = 1, 2\n", "")
+    text = text.replace("[workload ffn]\nprogram = %s\n", "") + "[expressions]\ncost = gemv.cores * 100 + cycles / 8\nrate = bytes / (cycles + 1)\n"
+    t.write("dims.json", json.dumps(DIMS))
+    code, _, err = t.call("sweep", t.write("own.ini", text % PROGRAM), "--csv", t.path("own.csv"), "-q")
+    t.equal("exit status", (code, err), (0, ""))
+    points = read_points(t.path("own.csv"))
+    for p in points:
+        cycles = int(p["cycles:softmax"]) + int(p["cycles:decode"])
+        t.equal("cost", float(p["cost"]), int(p["gemv.cores"]) * 100 + cycles / 8)
+        better = any(float(q["cost"]) <= float(p["cost"]) and float(q["rate"]) >= float(p["rate"]) and (q["cost"], q["rate"]) != (p["cost"], p["rate"])
+                     for q in points)
+        t.equal("front", p["front"], "0" if better else "1")
+
+
 def killed_sweeps_resume(t):
     """kill -9 at random moments, of a sweep and of a slice: nothing is lost, doubled or different."""
     text = SPEC.replace("cvo.tail = 2..8 step 3", "cvo.tail = 1..40").replace("<= 24", "<= 1000")
@@ -205,7 +220,7 @@ def bad_specifications_are_rejected(t):
 def main():
     options = suites.parse_arguments(__doc__, "trivet")
     suite = suites.Suite(options.trivet, options)
-    suite.run_tests([points_are_those_of_single_runs, front_is_that_of_all_pairs, exports_do_not_depend_on_how_a_sweep_ran, killed_sweeps_resume,
+    suite.run_tests([points_are_those_of_single_runs, front_is_that_of_all_pairs, exports_do_not_depend_on_how_a_sweep_ran, expressions_are_objectives, killed_sweeps_resume,
                      searches_are_repeatable, networks_and_failures_are_points, bad_specifications_are_rejected], suite)
     return suite.finish()
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constraints: a parser by recursive descent, with bounded depth, and the evaluation of its tree. */
-#include "sweep/constraint.h"
+/* Expressions: a parser by recursive descent, with bounded depth, and the evaluation of its tree. */
+#include "sweep/expression.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -28,43 +28,43 @@ typedef enum operation {
     OP_AND,
 } operation;
 
-struct constraint {
+struct expression {
     operation op;
     double number;
     unsigned parameter;
-    constraint *left, *right;
+    expression *left, *right;
 };
 
 typedef struct parser {
     tv_arena *arena;
-    const tv_schema *schema;
+    const expression_names *names;
     const char *text, *at;
     char *error; /* empty: none so far */
     unsigned column, depth;
     bool failed;
 } parser;
 
-static constraint *fail(parser *p, const char *message, tv_sv subject)
+static expression *fail(parser *p, const char *message, tv_sv subject)
 {
     if (!p->failed) {
         p->failed = true;
         p->column = (unsigned)(p->at - p->text) + 1;
-        snprintf(p->error, CONSTRAINT_ERROR, "%s%.*s", message, (int)(subject.len < 60 ? subject.len : 60),
+        snprintf(p->error, EXPRESSION_ERROR, "%s%.*s", message, (int)(subject.len < 60 ? subject.len : 60),
                  subject.ptr);
     }
     return NULL;
 }
 
-static constraint *new_node(parser *p, operation op, constraint *left, constraint *right)
+static expression *new_node(parser *p, operation op, expression *left, expression *right)
 {
     if (p->failed)
         return NULL;
-    constraint *c = tv_arena_alloc(p->arena, sizeof *c);
+    expression *c = tv_arena_alloc(p->arena, sizeof *c);
     if (!c) {
         p->failed = true; /* without a message: out of memory */
         return NULL;
     }
-    *c = (constraint){.op = op, .left = left, .right = right};
+    *c = (expression){.op = op, .left = left, .right = right};
     return c;
 }
 
@@ -87,7 +87,7 @@ static bool take(parser *p, const char *symbol)
 
 static bool is_name_character(char c) { return isalnum((unsigned char)c) || c == '_' || c == '.'; }
 
-static constraint *parse_number(parser *p)
+static expression *parse_number(parser *p)
 {
     static const struct {
         const char *text;
@@ -106,35 +106,44 @@ static constraint *parse_number(parser *p)
     if (is_name_character(*end) || !isfinite(value))
         return fail(p, "not a number: ", (tv_sv){p->at, strcspn(p->at, " \t")});
     p->at = end;
-    constraint *c = new_node(p, OP_NUMBER, NULL, NULL);
+    expression *c = new_node(p, OP_NUMBER, NULL, NULL);
     if (c)
         c->number = value;
     return c;
 }
 
-static constraint *parse_parameter(parser *p)
+static expression *take_name(parser *p, tv_sv name, unsigned index)
+{
+    p->at += name.len;
+    expression *c = new_node(p, OP_PARAMETER, NULL, NULL);
+    if (c)
+        c->parameter = index;
+    return c;
+}
+
+static expression *parse_parameter(parser *p)
 {
     tv_sv name = {p->at, 0};
     while (is_name_character(p->at[name.len]))
         name.len++;
-    for (unsigned i = 0; i < p->schema->count; i++) {
-        const tv_param *param = &p->schema->params[i];
+    const tv_schema *schema = p->names->schema;
+    for (unsigned i = 0; p->names->names && p->names->names[i]; i++)
+        if (tv_sv_is(name, p->names->names[i]))
+            return take_name(p, name, schema->count + i);
+    for (unsigned i = 0; i < schema->count; i++) {
+        const tv_param *param = &schema->params[i];
         if (!tv_sv_is(name, param->key))
             continue;
         if (param->type == TV_PARAM_ENUM)
-            return fail(p, "a constraint compares numbers, which this parameter is not: ", name);
-        p->at += name.len;
-        constraint *c = new_node(p, OP_PARAMETER, NULL, NULL);
-        if (c)
-            c->parameter = i;
-        return c;
+            return fail(p, "an expression has numbers, which this parameter is not: ", name);
+        return take_name(p, name, i);
     }
     return fail(p, name.len ? "the machine has no parameter " : "expected a number, a parameter or '('", name);
 }
 
-static constraint *parse_sum(parser *p);
+static expression *parse_sum(parser *p);
 
-static constraint *parse_factor(parser *p)
+static expression *parse_factor(parser *p)
 {
     skip_blanks(p);
     if (isdigit((unsigned char)*p->at))
@@ -143,82 +152,83 @@ static constraint *parse_factor(parser *p)
         return parse_parameter(p);
     if (p->depth++ == DEPTH_MAX)
         return fail(p, "parentheses are nested too deeply", (tv_sv){"", 0});
-    constraint *c = parse_sum(p);
+    expression *c = parse_sum(p);
     p->depth--;
     return p->failed || take(p, ")") ? c : fail(p, "expected ')'", (tv_sv){"", 0});
 }
 
-static constraint *parse_product(parser *p)
+static expression *parse_product(parser *p)
 {
-    constraint *left = parse_factor(p);
+    expression *left = parse_factor(p);
     for (;;) {
         operation op = take(p, "*") ? OP_MULTIPLY : take(p, "/") ? OP_DIVIDE : take(p, "%") ? OP_REMAINDER : OP_NUMBER;
         if (op == OP_NUMBER || p->failed)
             return left;
-        constraint *right = parse_factor(p);
+        expression *right = parse_factor(p);
         left = new_node(p, op, left, right);
     }
 }
 
-static constraint *parse_sum(parser *p)
+static expression *parse_sum(parser *p)
 {
-    constraint *left = parse_product(p);
+    expression *left = parse_product(p);
     for (;;) {
         operation op = take(p, "+") ? OP_ADD : take(p, "-") ? OP_SUBTRACT : OP_NUMBER;
         if (op == OP_NUMBER || p->failed)
             return left;
-        constraint *right = parse_product(p);
+        expression *right = parse_product(p);
         left = new_node(p, op, left, right);
     }
 }
 
-static constraint *parse_comparison(parser *p)
+static expression *parse_comparison(parser *p)
 {
     static const struct {
         const char *text;
         operation op;
     } operators[] = {{"<=", OP_LESS_EQUAL}, {">=", OP_GREATER_EQUAL}, {"==", OP_EQUAL},
                      {"!=", OP_NOT_EQUAL},  {"<", OP_LESS},           {">", OP_GREATER}};
-    constraint *left = parse_sum(p);
+    expression *left = parse_sum(p);
     for (size_t i = 0; i < TV_COUNTOF(operators) && !p->failed; i++)
         if (take(p, operators[i].text)) {
-            constraint *right = parse_sum(p);
+            expression *right = parse_sum(p);
             return new_node(p, operators[i].op, left, right);
         }
     return fail(p, "expected <, <=, >, >=, == or !=", (tv_sv){"", 0});
 }
 
-constraint *tv_constraint_parse(tv_arena *arena, const tv_schema *schema, const char *text, unsigned *column,
-                                char error[CONSTRAINT_ERROR])
+expression *tv_expression_parse(tv_arena *arena, const expression_names *names, bool is_constraint, const char *text,
+                                unsigned *column, char error[EXPRESSION_ERROR])
 {
-    parser p = {.arena = arena, .schema = schema, .text = text, .at = text, .error = error};
+    parser p = {.arena = arena, .names = names, .text = text, .at = text, .error = error};
     error[0] = '\0';
     if (strlen(text) > TEXT_MAX) {
-        fail(&p, "the constraint is too long", (tv_sv){"", 0});
+        fail(&p, "the expression is too long", (tv_sv){"", 0});
         *column = p.column;
         return NULL;
     }
-    constraint *c = parse_comparison(&p);
-    while (!p.failed && take(&p, "and ")) {
-        constraint *right = parse_comparison(&p);
+    expression *c = is_constraint ? parse_comparison(&p) : parse_sum(&p);
+    while (is_constraint && !p.failed && take(&p, "and ")) {
+        expression *right = parse_comparison(&p);
         c = new_node(&p, OP_AND, c, right);
     }
     skip_blanks(&p);
     if (!p.failed && *p.at)
-        fail(&p, "expected 'and' or the end, not ", tv_sv_of(p.at));
+        fail(&p, is_constraint ? "expected 'and' or the end, not " : "expected an operator or the end, not ",
+             tv_sv_of(p.at));
     *column = p.column;
     return p.failed ? NULL : c;
 }
 
 /* The tree is as deep as the constraint is long, which TEXT_MAX bounds. */
-static double evaluate(const constraint *c, const double *values)
+double tv_expression_value(const expression *e, const double *values)
 {
-    if (c->op == OP_NUMBER)
-        return c->number;
-    if (c->op == OP_PARAMETER)
-        return values[c->parameter];
-    double a = evaluate(c->left, values), b = evaluate(c->right, values);
-    switch (c->op) {
+    if (e->op == OP_NUMBER)
+        return e->number;
+    if (e->op == OP_PARAMETER)
+        return values[e->parameter];
+    double a = tv_expression_value(e->left, values), b = tv_expression_value(e->right, values);
+    switch (e->op) {
     case OP_ADD:
         return a + b;
     case OP_SUBTRACT:
@@ -250,4 +260,4 @@ static double evaluate(const constraint *c, const double *values)
     return NAN;
 }
 
-bool tv_constraint_allows(const constraint *c, const double *values) { return evaluate(c, values) == 1; }
+bool tv_expression_is_true(const expression *e, const double *values) { return tv_expression_value(e, values) == 1; }
