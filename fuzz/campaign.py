@@ -34,7 +34,7 @@ ROOT = run.ROOT
 TEN_MILLION, MILLION = 10000000, 1000000
 # Parsers of text: 10^7 executions; loaders of binary files and machines: 10^6; the word codec is fast and gets the most.
 RUNS = {"codec": 5 * TEN_MILLION, "json": TEN_MILLION, "config": TEN_MILLION, "asm": TEN_MILLION, "queue": TEN_MILLION,
-        "trace": TEN_MILLION, "commit_log": TEN_MILLION, "tokenizer": TEN_MILLION, "elf": MILLION, "gguf": MILLION, "onnx": MILLION, "npy": MILLION, "memory_file": MILLION, "measurements": TEN_MILLION, "rules": TEN_MILLION, "coverage": TEN_MILLION, "run_pccx": MILLION, "run_opennpu": MILLION,
+        "trace": TEN_MILLION, "commit_log": TEN_MILLION, "tokenizer": TEN_MILLION, "elf": MILLION, "gguf": MILLION, "onnx": MILLION, "npy": MILLION, "memory_file": MILLION, "measurements": TEN_MILLION, "rules": TEN_MILLION, "coverage": TEN_MILLION, "sweep": MILLION, "run_pccx": MILLION, "run_opennpu": MILLION,
         "run_cmdq": MILLION, "debug": MILLION}
 SLICE = 60
 SHORT, SHORTEST = 8, 96  # short inputs have a SHORT-th of the length, but at least so many bytes

@@ -19,7 +19,8 @@ import models  # noqa: E402
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The longest input of each target, in bytes.
 LENGTHS = {"asm": 512, "codec": 8, "config": 1024, "debug": 1024, "elf": 8192, "gguf": 16384, "json": 2048, "npy": 512, "onnx": 2048, "queue": 4096,
-           "run_cmdq": 1024, "run_opennpu": 512, "run_pccx": 512, "tokenizer": 1024, "trace": 4096, "commit_log": 2048, "memory_file": 512, "measurements": 512, "rules": 1024, "coverage": 2048}
+           "run_cmdq": 1024, "run_opennpu": 512, "run_pccx": 512, "tokenizer": 1024, "trace": 4096, "commit_log": 2048, "memory_file": 512, "measurements": 512, "rules": 1024, "coverage": 2048,
+           "sweep": 2048}
 WORDS = re.compile(r'"\.?[a-z][a-z0-9_.]*"')
 
 
@@ -150,6 +151,18 @@ def memory_file_seeds():
         yield bytes([1, 6, 1]) + data
 
 
+def sweep_seeds():
+    """Specifications of sweeps in both syntaxes."""
+    for name in sorted(glob.glob(os.path.join(ROOT, "examples", "sweeps", "*.ini"))):
+        with open(name, "rb") as file:
+            yield file.read()
+    yield (b"[sweep]\nobjectives = tokens/s, max cost\n[workload a]\nmodel = a.json\nposition = 3\ntokens = 1\n[workload b]\nnetwork = b.onnx\n"
+           b"dim.n = 2\n[target pccx]\nprofile = kv260\ngemv.parallel_lane = cores, lanes\nacp.bytes_per_cycle = 8, 32/3\n"
+           b"constraint = (gemv.cores + 1) * 2 <= 1Ki and l2.words % 8 == 0\n[expressions]\ncost = cycles / gemv.cores\n")
+    yield (b'{"objectives": ["cycles", "c"], "search": "nsga2", "budget": 9, "expressions": {"c": "l2.words / 2"}, "workloads": {"a": {"program": "a.s"}},'
+           b' "targets": {"pccx": {"profile": "kv260", "parameters": {"l2.words": [64, "1Ki..64Ki * 2"]}, "constraints": ["l2.words > 3"]}}}')
+
+
 def measurements_seeds():
     """Tables of measurements: every column, quotation marks, comments, line ends, damage."""
     yield b"program,cycles,bytes\na.s,100,64\nb.s,1.5e3,\n"
@@ -188,8 +201,8 @@ def seed(kind, root, trivet, folder):
             shutil.copy(path, os.path.join(folder, "%d.s" % i))
     elif kind == "trace":
         trace_seeds(root, trivet, folder)
-    elif kind in ("gguf", "tokenizer", "debug", "json", "memory_file", "measurements", "rules", "coverage", "npy", "onnx"):
-        for i, data in enumerate({"gguf": gguf_seeds, "tokenizer": tokenizer_seeds, "debug": lambda: debug_seeds(root), "onnx": onnx_seeds, "npy": npy_seeds, "memory_file": memory_file_seeds, "measurements": measurements_seeds, "rules": rules_seeds, "coverage": coverage_seeds,
+    elif kind in ("gguf", "tokenizer", "debug", "json", "memory_file", "measurements", "rules", "coverage", "npy", "onnx", "sweep"):
+        for i, data in enumerate({"gguf": gguf_seeds, "tokenizer": tokenizer_seeds, "debug": lambda: debug_seeds(root), "onnx": onnx_seeds, "npy": npy_seeds, "memory_file": memory_file_seeds, "measurements": measurements_seeds, "rules": rules_seeds, "coverage": coverage_seeds, "sweep": sweep_seeds,
                                    "json": lambda: json_seeds(root)}[kind]()):
             with open(os.path.join(folder, "%d.seed" % i), "wb") as file:
                 file.write(data)
