@@ -24,6 +24,7 @@ const vectors_family vectors_families[] = {
     {"sfu-cos", "its cosine", vectors_sfu, "cos"},
     {"sfu-recip", "its reciprocal", vectors_sfu, "recip"},
     {"opennpu", "each operation of OpenNPU on lanes, corners by corners", vectors_opennpu, NULL},
+    {"cmdq-timing", "the cycles of command queues: products, functions, transfers, waits", vectors_cmdq_timing, NULL},
 };
 
 const unsigned vectors_family_count = CLI_COUNTOF(vectors_families);

@@ -4,6 +4,8 @@
 #ifndef TV_CLI_VECTORS_H
 #define TV_CLI_VECTORS_H
 
+#include <sha256.h>
+
 #include "cli/cli.h"
 #include "trivet/unit.h"
 
@@ -28,6 +30,9 @@ typedef struct vectors_writer {
     const char *meaning; /* of the current fixture */
     char name[64];
     const char *lane_order;
+    const char
+        *parameters; /* "dma.count=3": of the machine's configuration; static; NULL: the defaults, or no machine */
+    char queue_digest[SHA256_DIGEST_STRING_LENGTH]; /* empty: the fixture has no queue */
     vectors_array arrays[VECTORS_ARRAYS_MAX];
     unsigned array_count;
     uint64_t fixtures, random;
@@ -40,6 +45,9 @@ void vectors_begin(vectors_writer *w, const char *name, const char *meaning, con
 /* Adds an array and returns its words, which are 0; NULL after an error. */
 uint64_t *vectors_add(vectors_writer *w, vectors_role role, const char *name, const char *type, unsigned bits,
                       uint64_t rows, uint64_t columns, const char *meaning);
+
+/* Writes the `size` bytes of `text`, a command queue, as an input of the fixture. */
+void vectors_queue(vectors_writer *w, const char *text, size_t size);
 
 /* Writes the files of the fixture and frees its arrays. */
 void vectors_end(vectors_writer *w);
@@ -58,10 +66,10 @@ typedef struct vectors_family {
 extern const vectors_family vectors_families[];
 extern const unsigned vectors_family_count;
 
-/* ---- vectors_preprocess.c, vectors_product.c, vectors_functions.c ---- */
+/* ---- vectors_preprocess.c, vectors_product.c, vectors_functions.c, vectors_timing.c ---- */
 
 vectors_family_fn vectors_bf16_decode, vectors_emax_align, vectors_bf16_to_int8;
 vectors_family_fn vectors_int4_packing, vectors_dual_mac, vectors_drain, vectors_normalize;
-vectors_family_fn vectors_sfu, vectors_opennpu;
+vectors_family_fn vectors_sfu, vectors_opennpu, vectors_cmdq_timing;
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of fixtures. */
 #include <inttypes.h>
-#include <sha256.h>
 
 #include "cli/vectors.h"
 
+static const char queue_suffix[] = "queue.json";
 static const char *const roles[] = {"input", "step", "output"};
 
 /* ---- Building ---- */
@@ -25,6 +25,8 @@ void vectors_begin(vectors_writer *w, const char *name, const char *meaning, con
     w->lane_order = lane_order;
     w->random = seed_of(name);
     w->array_count = 0;
+    w->parameters = NULL;
+    w->queue_digest[0] = '\0';
 }
 
 uint64_t vectors_random(vectors_writer *w, uint64_t below) /* splitmix64 */
@@ -72,6 +74,16 @@ static tv_output *open_file(vectors_writer *w, const char *suffix)
     w->status = tv_output_open(path, &w->c->sink, &out);
     free(path);
     return w->status == TV_OK ? out : NULL;
+}
+
+void vectors_queue(vectors_writer *w, const char *text, size_t size)
+{
+    tv_output *out = w->status == TV_OK ? open_file(w, queue_suffix) : NULL;
+    if (!out)
+        return;
+    fwrite(text, 1, size, tv_output_stream(out));
+    SHA256Data((const uint8_t *)text, size, w->queue_digest);
+    w->status = tv_output_commit_to(out, w->group, &w->c->sink);
 }
 
 static void write_words(vectors_writer *w, const vectors_array *a, char digest[SHA256_DIGEST_STRING_LENGTH])
@@ -144,6 +156,28 @@ static void write_array(vectors_writer *w, tv_json_writer *json, const vectors_a
     tv_json_end_object(json);
 }
 
+static void write_queue_members(vectors_writer *w, tv_json_writer *json)
+{
+    char text[160];
+    tv_json_key(json, "queue");
+    tv_json_begin_object(json);
+    tv_json_key(json, "file");
+    snprintf(text, sizeof text, "%s.%s", w->name, queue_suffix);
+    tv_json_write_string(json, text);
+    tv_json_key(json, "sha256");
+    tv_json_write_string(json, w->queue_digest);
+    tv_json_end_object(json);
+    tv_json_key(json, "parameters");
+    tv_json_begin_array(json);
+    for (const char *next = w->parameters; next && *next; next += strspn(next, " ")) {
+        size_t length = strcspn(next, " ");
+        snprintf(text, sizeof text, "%.*s", (int)length, next);
+        tv_json_write_string(json, text);
+        next += length;
+    }
+    tv_json_end_array(json);
+}
+
 static void write_description(vectors_writer *w, char (*digests)[SHA256_DIGEST_STRING_LENGTH])
 {
     tv_output *out = open_file(w, "json");
@@ -172,6 +206,8 @@ static void write_description(vectors_writer *w, char (*digests)[SHA256_DIGEST_S
     tv_json_end_object(json);
     tv_json_key(json, "lane_order");
     tv_json_write_string(json, w->lane_order);
+    if (w->queue_digest[0])
+        write_queue_members(w, json);
     tv_json_key(json, "arrays");
     tv_json_begin_array(json);
     for (unsigned i = 0; i < w->array_count; i++)

@@ -7,6 +7,7 @@
 #include "kernels/cpu.h"
 #include "machine/recorder.h"
 #include "program/requirements.h"
+#include "sim/events.h"
 
 static const tv_target *target_of(const tv_config *config) { return tv_config_schema(config)->machine; }
 
@@ -222,7 +223,7 @@ tv_trace_sink tv_machine_trace_sink(const tv_machine *machine) { return machine-
 static void send_event(void *user, const tv_event *event)
 {
     tv_machine *machine = user;
-    if (machine->sink.event && !machine->mute_trace)
+    if (machine->sink.event && !machine->mute_trace && event->kind != TV_EVENT_CONTROL)
         machine->sink.event(machine->sink.user, event);
     if (machine->recorder && !machine->mute_recorder)
         tv_recorder_event(machine->recorder, event);

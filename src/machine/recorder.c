@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "sim/events.h"
+
 /* ---- Creation ---- */
 
 static unsigned find_base(const tv_recorded_space *spaces, unsigned count, unsigned i)
@@ -170,7 +172,8 @@ static void append_pending(tv_recorder *r, uint64_t index, uint64_t order, uint6
 
 void tv_recorder_event(tv_recorder *r, const tv_event *event)
 {
-    if ((event->kind != TV_EVENT_ENGINE && event->kind != TV_EVENT_COMMAND) || event->index < 0)
+    if ((event->kind != TV_EVENT_ENGINE && event->kind != TV_EVENT_COMMAND && event->kind != TV_EVENT_CONTROL) ||
+        event->index < 0)
         return;
     tv_pending_record *p = find_pending(r, (uint64_t)event->index);
     if (!p || p->complete)

@@ -19,12 +19,14 @@ import sys
 from fractions import Fraction
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
+import cmdq_oracle  # noqa: E402
 from suite import ROOT, Suite, parse_arguments  # noqa: E402
 
-FAMILIES = ["bf16-decode", "bf16-to-int8", "drain", "dual-mac", "emax-align", "int4-packing", "normalize", "opennpu", "sfu-cos", "sfu-exp", "sfu-gelu",
+FAMILIES = ["bf16-decode", "bf16-to-int8", "cmdq-timing", "drain", "dual-mac", "emax-align", "int4-packing", "normalize", "opennpu", "sfu-cos", "sfu-exp", "sfu-gelu",
             "sfu-recip", "sfu-sin", "sfu-sqrt"]
 # SHA-256 of all descriptions, in the order of their paths: the bytes are the same on every host and in every build.
-DIGEST = "1994c90a4e338156f2da39e869125b4c79e84b3479bc5ff8431ab5051bf38338"
+DIGEST = "684a665308a05251ce137ae65e38d381cd629dd9834073599c96b2c0ac1788de"
 
 
 def signed(word, bits):
@@ -230,13 +232,26 @@ def options_are_checked(t):
     t.equal("its folder", os.listdir(folder), ["int4-packing"])
 
 
+def cycles_are_those_of_the_independent_model(t, f):
+    parameters = {k: int(v) for k, v in (p.split("=") for p in f.description["parameters"])}
+    with open(os.path.join(f.folder, f.description["queue"]["file"]), "rb") as file:
+        text = file.read()
+    t.equal(f.name + ": SHA-256 of the queue", hashlib.sha256(text).hexdigest(), f.description["queue"]["sha256"])
+    queue = cmdq_oracle.load(json.loads(text))
+    start, end = cmdq_oracle.Machine(parameters).schedule(queue)[:2]
+    for name, expected in (("start", start), ("end", end)):
+        t.equal("%s: %s" % (f.name, name), f.words(name), [expected[i] for i in range(len(queue.entries))])
+    classes = {"DMA": 0, "TE": 1, "VE": 2}
+    t.equal(f.name + ": engine", f.words("engine"), [classes.get(e.cls, 3) for e in queue.entries])
+
+
 def main():
     options = parse_arguments(__doc__, "trivet")
     t = Suite(options.trivet, options)
     folder = os.path.join(t.folder, "vectors")
     subprocess.run([t.trivet, "vectors", "-q", "-o", folder], check=True)
     t.equal("families", sorted(os.listdir(folder)), FAMILIES)
-    paths = sorted(glob.glob(os.path.join(folder, "*", "*.json")))
+    paths = sorted(p for p in glob.glob(os.path.join(folder, "*", "*.json")) if not p.endswith(".queue.json"))
     fixtures = {f.name: f for f in map(Fixture, paths)}
     digest = hashlib.sha256(b"".join(open(p, "rb").read() for p in paths)).hexdigest()
     t.equal("digest of all descriptions", digest, DIGEST)
@@ -253,6 +268,9 @@ def main():
             sums_are_those_of_the_word(t, f)
     for function in FUNCTIONS:
         functions_are_near_binary64(t, fixtures["sfu-%s/all" % function], function)
+    for name, f in fixtures.items():
+        if name.startswith("cmdq-timing/"):
+            cycles_are_those_of_the_independent_model(t, f)
     t.check("operations of OpenNPU", sum(name.startswith("opennpu/") for name in fixtures) < 30)
     a_bench_in_verilog_passes(t, folder)
     options_are_checked(t)

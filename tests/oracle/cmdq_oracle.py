@@ -114,8 +114,11 @@ TE = {"te_id": (INT, REQUIRED), "ifm_bank": (INT, REQUIRED),
       "clip_max": (REAL, None)}
 RESIDUAL = {"residual_bank": (INT, None), "residual_offset": (INT, None),
             "scale_residual": (REAL, 1.0), "qbits_residual": (INT, 32)}
+OFM_STRIDE = {"ofm_stride_bytes": (INT, 0)}
+STRIDES = dict(OFM_STRIDE, ifm_stride_bytes=(INT, 0), wgt_stride_bytes=(INT, 0))
+RESIDUAL["residual_stride_bytes"] = (INT, 0)
 GEMM = dict(TE, m=(INT, REQUIRED), n=(INT, REQUIRED), k=(INT, REQUIRED))
-CONV = dict(TE, **RESIDUAL, in_h=(INT, REQUIRED), in_w=(INT, REQUIRED),
+CONV = dict(TE, **RESIDUAL, **OFM_STRIDE, in_h=(INT, REQUIRED), in_w=(INT, REQUIRED),
             in_c=(INT, REQUIRED), out_c=(INT, REQUIRED),
             kernel_h=(INT, REQUIRED), kernel_w=(INT, REQUIRED),
             stride_h=(INT, 1), stride_w=(INT, 1), pad_h=(INT, 0),
@@ -139,15 +142,16 @@ TWO = dict(VE, in2_bank=(INT, REQUIRED), in2_offset=(INT, REQUIRED),
 KV = {"dma_id": (INT, None), "head_id": (INT, REQUIRED),
       "kv_kind": (STR, REQUIRED), "spm_bank": (INT, REQUIRED),
       "spm_offset": (INT, REQUIRED), "qbits_kv": (INT, REQUIRED),
-      "kv_layout_id": (ANY, None)}
+      "kv_layout_id": (ANY, None), "direction": (STR, None),
+      "tensor_role": (STR, None), "deprecated_since": (STR, None)}
 
 OPCODES = {
     "DMA_LOAD_TILE": ("DMA", DMA),
     "DMA_STORE_TILE": ("DMA", DMA),
     "DMA_PREFETCH_TILE": ("DMA", DMA),
-    "TE_GEMM_TILE": ("TE", dict(GEMM, **RESIDUAL, soft_cap=(REAL, None))),
-    "TE_QKT_TILE": ("TE", dict(GEMM, soft_cap=(REAL, None))),
-    "TE_AV_TILE": ("TE", GEMM),
+    "TE_GEMM_TILE": ("TE", dict(GEMM, **RESIDUAL, **STRIDES, soft_cap=(REAL, None))),
+    "TE_QKT_TILE": ("TE", dict(GEMM, **STRIDES, soft_cap=(REAL, None))),
+    "TE_AV_TILE": ("TE", dict(GEMM, **STRIDES)),
     "TE_CONV_TILE": ("TE", CONV),
     "TE_SPARSE_GEMM_TILE": ("TE", SPARSE),
     "VE_LAYERNORM_TILE": ("VE", dict(NORM, beta_bank=(INT, None),
@@ -1012,11 +1016,42 @@ class Operand:
         self.writes = writes
 
 
+def ifm_form(e):
+    """Rows, elements of a row, qbits, distance of the rows; 0: packed."""
+    stride = getattr(e, "ifm_stride_bytes", 0)
+    return ((e.m, e.k, e.qbits_activation, stride) if stride
+            else (1, e.ifm_elements, e.qbits_activation, 0))
+
+
+def wgt_form(e):
+    stride = getattr(e, "wgt_stride_bytes", 0)
+    if not stride:
+        return (1, 8 * e.wgt_bytes // e.qbits_weight, e.qbits_weight, 0)
+    rows, length = (e.k, e.n) if e.opcode == "TE_AV_TILE" else (e.n, e.k)
+    return (rows, length, e.qbits_weight, stride)
+
+
+def ofm_form(e):
+    return (e.m, e.n, e.qbits_ofm, getattr(e, "ofm_stride_bytes", 0))
+
+
+def spans(offset, form):
+    """The ranges of bytes of a matrix."""
+    rows, length, qbits, stride = form
+    if not stride:
+        return [(offset, offset + size(rows * length, qbits))]
+    return [(offset + i * stride, offset + i * stride + size(length, qbits))
+            for i in range(rows)]
+
+
 def operands(e):
     out = []
 
     def spm(name, bank, offset, count, writes=False):
         out.append(Operand(name, bank, [(offset, offset + count)], writes))
+
+    def matrix(name, bank, offset, form, writes=False):
+        out.append(Operand(name, bank, spans(offset, form), writes))
 
     if e.cls == "DMA":
         total = sum(n for _, n in e.rows_list)
@@ -1024,20 +1059,18 @@ def operands(e):
         out.append(Operand("dram", "dram", [(a, a + n) for a, n
                                             in e.rows_list], e.store))
     elif e.cls == "TE":
-        spm("ifm", e.ifm_bank, e.ifm_offset,
-            size(e.ifm_elements, e.qbits_activation))
-        spm("wgt", e.wgt_bank, e.wgt_offset, e.wgt_bytes)
+        matrix("ifm", e.ifm_bank, e.ifm_offset, ifm_form(e))
+        matrix("wgt", e.wgt_bank, e.wgt_offset, wgt_form(e))
         if e.bias_bank is not None:
             spm("bias", e.bias_bank, e.bias_offset, 4 * e.n)
         if getattr(e, "residual_bank", None) is not None:
-            spm("residual", e.residual_bank, e.residual_offset,
-                size(e.m * e.n, e.qbits_residual))
+            matrix("residual", e.residual_bank, e.residual_offset,
+                   (e.m, e.n, e.qbits_residual, e.residual_stride_bytes))
         if e.wgt_scale_bank is not None:
             groups = e.k // e.wgt_group if e.wgt_group else 1
             spm("wgt_scale", e.wgt_scale_bank, e.wgt_scale_offset,
                 4 * e.n * groups)
-        spm("ofm", e.ofm_bank, e.ofm_offset, size(e.m * e.n, e.qbits_ofm),
-            True)
+        matrix("ofm", e.ofm_bank, e.ofm_offset, ofm_form(e), True)
     elif e.cls == "VE":
         n = e.rows * e.length
         spm("in", e.in_bank, e.in_offset, size(n, e.qbits_activation))
@@ -1199,12 +1232,20 @@ class Machine:
             self.write("dram", a, data[:n])
             data = data[n:]
 
+    def matrix(self, bank, offset, form):
+        """The elements of a matrix, row by row."""
+        out = []
+        ranges = spans(offset, form)
+        count = form[0] * form[1] // len(ranges)
+        for lo, hi in ranges:
+            out += unpack(self.read(bank, lo, hi - lo), count, form[2])
+        return out
+
     def tensor_operands(self, e):
         """rows(i) and columns(j): the factors of output i, j, in order."""
-        ifm = unpack(self.read(e.ifm_bank, e.ifm_offset,
-                               size(e.ifm_elements, e.qbits_activation)),
-                     e.ifm_elements, e.qbits_activation)
-        data = self.read(e.wgt_bank, e.wgt_offset, e.wgt_bytes)
+        ifm = self.matrix(e.ifm_bank, e.ifm_offset, ifm_form(e))
+        data = self.read(e.wgt_bank, e.wgt_offset, e.wgt_bytes) \
+            if e.opcode == "TE_SPARSE_GEMM_TILE" else None
         if e.opcode == "TE_SPARSE_GEMM_TILE":
             values = unpack(data, e.kept, e.qbits_weight)
             bits = int.from_bytes(data[size(e.kept, e.qbits_weight):],
@@ -1224,7 +1265,7 @@ class Machine:
                                 values[at]))
                 return out
             return pairs
-        wgt = unpack(data, e.n * e.k, e.qbits_weight)
+        wgt = self.matrix(e.wgt_bank, e.wgt_offset, wgt_form(e))
         if e.opcode == "TE_CONV_TILE":
             zero = 0 if e.qbits_activation < 16 else 0.0
 
@@ -1267,14 +1308,12 @@ class Machine:
             count = e.n * groups
             scales = unpack(self.read(e.wgt_scale_bank, e.wgt_scale_offset,
                                       4 * count), count, 32)
-        count = size(e.m * e.n, e.qbits_ofm)
-        old = unpack(self.read(e.ofm_bank, e.ofm_offset, count), e.m * e.n,
-                     e.qbits_ofm)
+        old = self.matrix(e.ofm_bank, e.ofm_offset, ofm_form(e))
         residual = None
         if getattr(e, "residual_bank", None) is not None:
-            count = size(e.m * e.n, e.qbits_residual)
-            residual = unpack(self.read(e.residual_bank, e.residual_offset,
-                                        count), e.m * e.n, e.qbits_residual)
+            residual = self.matrix(
+                e.residual_bank, e.residual_offset,
+                (e.m, e.n, e.qbits_residual, e.residual_stride_bytes))
         bits = []
         for i in range(e.m):
             for j in range(e.n):
@@ -1303,7 +1342,11 @@ class Machine:
                                    e.scale_residual))
                 v = activate(e, v)
                 bits.append(self.store_value(v, e.scale_ofm, e.qbits_ofm))
-        self.write(e.ofm_bank, e.ofm_offset, pack(bits, e.qbits_ofm))
+        ranges = spans(e.ofm_offset, ofm_form(e))
+        count = len(bits) // len(ranges)
+        for i, (lo, _) in enumerate(ranges):
+            self.write(e.ofm_bank, lo,
+                       pack(bits[i * count:i * count + count], e.qbits_ofm))
 
     def store_value(self, v, scale, qbits):
         if self.choices["quotient_exact"] and qbits != 32:

@@ -4,7 +4,7 @@
 
     compare_cmdq.py TRIVET --count N [--seed S] [--kind KIND] [-v]
                     [--keep DIR] [--choice NAME]... [--no-check] [--damage]
-                    [--file QUEUE.json [--param KEY=VALUE]...]
+                    [--file QUEUE.json [--param KEY=VALUE]...] [--generated]
 
 Compared: cycles, the engines' busy, idle and stalled cycles, the counts of each
 tensor role, MACs, DRAM traffic,
@@ -12,13 +12,14 @@ every byte of SPM and DRAM that an entry wrote, and the hazards of `check`.
 The kinds take turns; every fourth queue is JSON Lines.  One block per failing
 seed, a count at the end; the exit status is 1 when any failed.  --choice takes
 the other reading of a point the text leaves open.  --file compares one queue
-of your own.  --damage spoils one expected value of each seed: all must fail.
+of your own, --generated queues that `trivet gen` makes.  --damage spoils one expected value of each seed: all must fail.
 """
 
 import json
 import os
 import random
 import re
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -169,6 +170,9 @@ def compare_seed(options, seed):
         with open(options.file) as f:
             doc = json.load(f)
         kind, params = "file", launch.parameters(options)
+    elif options.generated:
+        made = subprocess.run([options.trivet, "gen", "cmdq", "--seed", str(seed), "--instructions", "400", "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+        kind, doc, params = "generated", json.loads(made.stdout), {}
     else:
         kind = options.kind or KINDS[seed % len(KINDS)]
         doc, params = gen(seed, kind)
@@ -221,6 +225,7 @@ def main():
     ap.add_argument("--kind", choices=KINDS, help="only this kind")
     ap.add_argument("--no-check", action="store_true", help="do not compare the hazards")
     ap.add_argument("--damage", action="store_true", help="spoil an expected value of each seed")
+    ap.add_argument("--generated", action="store_true", help="compare queues of `trivet gen`")
     ap.add_argument("--file", help="compare this queue only")
     options = ap.parse_args()
     return launch.run_seeds(options, compare_seed, 1 if options.file else None)

@@ -102,6 +102,13 @@ static void emit_entry(const simulation *s, unsigned e, uint32_t entry, uint64_t
     tv_emit(&s->emitter, event);
 }
 
+/* Entry `entry`, which no engine executes, completes. */
+static void emit_control(const simulation *s, uint32_t entry, uint64_t now)
+{
+    if (tv_is_traced(&s->emitter))
+        tv_emit(&s->emitter, tv_event_of(TV_EVENT_CONTROL, NULL, number_of(s, entry), now, now));
+}
+
 /* END, which is entry `entry`, signals the host that the queue is complete. */
 static void emit_end(const simulation *s, uint32_t entry, uint64_t now)
 {
@@ -113,6 +120,7 @@ static void emit_end(const simulation *s, uint32_t entry, uint64_t now)
                       .waits_for = -1};
     if (tv_is_traced(&s->emitter))
         tv_emit(&s->emitter, event);
+    emit_control(s, entry, now);
 }
 
 /* Attributes the cycles in which the engine had nothing but an entry that could not start. */
@@ -275,8 +283,11 @@ static void complete(simulation *s, uint32_t entry, uint64_t now)
     const cmdq_graph *graph = &s->plan->graph;
     s->end[entry] = now;
     s->completed++;
-    if (s->starts && cmdq_is_control(&s->queue->entries.data[entry]))
-        s->starts[entry] = now;
+    if (cmdq_is_control(&s->queue->entries.data[entry])) {
+        emit_control(s, entry, now);
+        if (s->starts)
+            s->starts[entry] = now;
+    }
     for (uint64_t k = graph->first[entry]; k < graph->first[entry + 1]; k++) {
         uint32_t after = graph->next[k];
         if (after < s->count && s->last_dependency)
