@@ -4,16 +4,18 @@
 set -eu
 cd "$(dirname "$0")"
 
+# needed_packages -v|-e: the packages of this architecture, or those of another one, whose tests can be left out.
 needed_packages() {
     case "$needs $(uname -m)" in
     build*) sed '/^# To test/,$d; s/#.*//' packages.txt ;;
     *aarch64) sed '/^# To test it for arm64/,$d; s/#.*//' packages.txt ;;
     *) sed 's/#.*//' packages.txt ;;
-    esac
+    esac | grep "$1" ':arm64$'
 }
 
+# missing_packages -v|-e: those of them that are not installed.
 missing_packages() {
-    needed_packages | while read -r package; do
+    needed_packages "$1" | while read -r package; do
         [ -n "$package" ] || continue
         dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' && continue
         dpkg-query -S "/usr/bin/$package" >/dev/null 2>&1 && continue # another package has the command: npm of newer nodejs
@@ -21,7 +23,13 @@ missing_packages() {
     done
 }
 
-missing=$(missing_packages)
+# install_packages PACKAGE …: leaves what it printed in /tmp/trivet-apt.$$.
+install_packages() {
+    { $as_root apt-get update -q && $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@"; } >/tmp/trivet-apt.$$ 2>&1
+}
+
+missing=$(missing_packages -v)
+foreign=$(missing_packages -e)
 if [ -n "$missing" ]; then
     as_root=""
     if [ "$(id -u)" -ne 0 ]; then
@@ -34,8 +42,19 @@ if [ -n "$missing" ]; then
     fi
     echo "installing: $missing"
     # shellcheck disable=SC2086
-    { $as_root apt-get update -q && $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing; } >/tmp/trivet-apt.$$ 2>&1 ||
-        { cat /tmp/trivet-apt.$$ >&2; exit 3; }
+    install_packages $missing || { cat /tmp/trivet-apt.$$ >&2; exit 3; }
+    rm -f /tmp/trivet-apt.$$
+fi
+if [ -n "$foreign" ]; then
+    as_root=""
+    [ "$(id -u)" -eq 0 ] || as_root="sudo -n"
+    echo "installing: $foreign"
+    had_arm64=$(dpkg --print-foreign-architectures | grep -x arm64 || true)
+    # shellcheck disable=SC2086
+    $as_root dpkg --add-architecture arm64 && install_packages $foreign || {
+        echo "they cannot be installed, so the whole program is not tested for arm64"
+        [ -n "$had_arm64" ] || $as_root dpkg --remove-architecture arm64 2>/dev/null || true # or other updates would fail
+    }
     rm -f /tmp/trivet-apt.$$
 fi
 
