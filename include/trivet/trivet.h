@@ -35,6 +35,7 @@
 #include "trivet/debug.h"
 #include "trivet/diag.h"
 #include "trivet/dtype.h"
+#include "trivet/extension.h"
 #include "trivet/file.h"
 #include "trivet/gen.h"
 #include "trivet/json.h"

@@ -25,6 +25,16 @@ static inline bool tv_sv_is(tv_sv a, const char *text)
     return a.len == n && memcmp(a.ptr, text, n) == 0;
 }
 
+/* `a` without spaces and tabs at its ends. */
+static inline tv_sv tv_sv_trim(tv_sv a)
+{
+    for (; a.len && (a.ptr[0] == ' ' || a.ptr[0] == '\t'); a.len--)
+        a.ptr++;
+    while (a.len && (a.ptr[a.len - 1] == ' ' || a.ptr[a.len - 1] == '\t'))
+        a.len--;
+    return a;
+}
+
 /* Equality, ignoring ASCII case. */
 bool tv_sv_is_nocase(tv_sv a, const char *text);
 

@@ -98,7 +98,7 @@ static void print_man_options(const cli_command *command, FILE *out)
     const cli_option *options[OPTIONS_MAX];
     unsigned n = cli_list_options(command, options, OPTIONS_MAX);
     for (unsigned i = 0; i < n; i++) {
-        if (strchr("qvCh", options[i]->letter) && options[i]->letter)
+        if (strchr("qvXCh", options[i]->letter) && options[i]->letter)
             continue;
         char text[96];
         print_option(options[i], text, sizeof text);
@@ -140,7 +140,7 @@ void cli_print_man(FILE *out)
     }
     fputs(".SH \"COMMON OPTIONS\"\n", out);
     for (const cli_option *o = cli_common_options; o->name; o++) {
-        if (!strchr("qvCh", o->letter))
+        if (!strchr("qvXCh", o->letter))
             continue;
         char text[96];
         print_option(o, text, sizeof text);

@@ -8,7 +8,7 @@
 enum { OPTIONS_MAX = 48 };
 
 /* cli_command.common lists the letters that a command accepts; all accept -q, -v, --color and -h. The letters j, C, A
- * and L only select options, which have no short form: A and L come with I. */
+ * and L only select options, which have no short form: A and L come with I. X is on every command. */
 const cli_option cli_common_options[] = {
     {"target", 't', "TARGET", "the machine, if the file does not name it", "TARGET"},
     {"config", 'c', "PROFILE", "a machine profile, or the path of an INI file; may be repeated", "PROFILE"},
@@ -21,12 +21,13 @@ const cli_option cli_common_options[] = {
     {"json", 'j', NULL, "print the result as JSON on standard output", NULL},
     {"quiet", 'q', NULL, "print only results, warnings and errors", NULL},
     {"verbose", 'v', NULL, "print more details", NULL},
+    {"extension", 'X', "FILE", "load instructions from a shared object, whose code is executed; may be repeated", "FILE"},
     {"color", 'C', "WHEN", "colour: auto, always or never", "auto always never"},
     {"help", 'h', NULL, "show this help", NULL},
     {0},
 };
 
-bool cli_has_short_form(const cli_option *option) { return option->letter && !strchr("jCAL", option->letter); }
+bool cli_has_short_form(const cli_option *option) { return option->letter && !strchr("jCALX", option->letter); }
 
 unsigned cli_list_options(const cli_command *command, const cli_option *out[], unsigned max)
 {
@@ -34,7 +35,7 @@ unsigned cli_list_options(const cli_command *command, const cli_option *out[], u
     for (unsigned i = 0; i < command->option_count && n < max; i++)
         out[n++] = &command->options[i];
     for (const cli_option *o = cli_common_options; o->name && n < max; o++)
-        if (strchr(command->common, strchr("AL", o->letter) ? 'I' : o->letter) || strchr("qvCh", o->letter))
+        if (strchr(command->common, strchr("AL", o->letter) ? 'I' : o->letter) || strchr("qvXCh", o->letter))
             out[n++] = o;
     return n;
 }
@@ -156,6 +157,18 @@ static int read_line_limit(cli *c)
     return cli_error(c, CLI_E_VALUE, "the range is 1 to 2^64 - 1", "--line-limit cannot be '%s'", text);
 }
 
+/* Before the command, which then knows their instructions. */
+static int load_extensions(cli *c)
+{
+    const char *path;
+    for (unsigned i = 0; (path = cli_value_at(c, "extension", i)); i++) {
+        tv_status status = tv_extension_load(path, &c->sink);
+        if (status != TV_OK)
+            return cli_exit_status(status);
+    }
+    return CLI_OK;
+}
+
 int cli_parse(cli *c, int argc, char **argv)
 {
     getopt_tables t;
@@ -192,6 +205,9 @@ int cli_parse(cli *c, int argc, char **argv)
         return status;
     if (cli_has(c, "help"))
         return CLI_SHOW_HELP;
+    status = load_extensions(c);
+    if (status != CLI_OK)
+        return status;
     while (optind < argc)
         c->files[c->file_count++] = argv[optind++];
     if (c->file_count < c->command->files_min || c->file_count > c->command->files_max) {

@@ -163,6 +163,23 @@ static pattern row_pattern(const tv_isa *isa, unsigned row, unsigned class_)
     return p;
 }
 
+static bool patterns_overlap(const pattern *a, const pattern *b)
+{
+    return ((a->match ^ b->match) & a->mask & b->mask) == 0;
+}
+
+int tv_isa_overlap(const tv_isa *isa, unsigned row)
+{
+    for (unsigned other = 0; other < row; other++)
+        for (unsigned c = 0; c < (has_classes(isa, &isa->insns[row]) ? TV_CLASSES_MAX : 1u); c++)
+            for (unsigned d = 0; d < (has_classes(isa, &isa->insns[other]) ? TV_CLASSES_MAX : 1u); d++) {
+                pattern a = row_pattern(isa, row, c), b = row_pattern(isa, other, d);
+                if (patterns_overlap(&a, &b))
+                    return (int)other;
+            }
+    return -1;
+}
+
 /* The bits of `word` that are the key. */
 static unsigned key_of(const tv_isa *isa, uint64_t word)
 {

@@ -12,7 +12,7 @@
 #include "base/sv.h"
 #include "trivet/codec.h"
 
-enum { TV_NO_FIELD = 0xFFFF, TV_FORMAT_FIELDS = 16 };
+enum { TV_NO_FIELD = 0xFFFF, TV_FORMAT_FIELDS = 16, TV_EXTENSION_ROWS = 16 };
 
 /* The syntax of an operand. */
 typedef enum tv_syntax {
@@ -158,6 +158,7 @@ typedef struct tv_insn {
     const char *unit;
     const char *meaning;
     const char *source; /* the document and section that defines it */
+    const struct tv_extension_insn *extension; /* the row of an extension (isa/extend.h), or NULL */
 } tv_insn;
 
 /* Another operand list of an instruction, which the assembler accepts. Words are printed with the instruction's own. */
@@ -184,8 +185,9 @@ typedef struct tv_isa {
     unsigned field_count;
     const tv_parameter *parameters;
     unsigned parameter_count, common_count; /* the first `common_count` belong to every entry */
-    const tv_insn *insns;
+    tv_insn *insns; /* written by isa/extend.c alone */
     unsigned insn_count;
+    unsigned insn_room; /* rows of `insns`, with those for extensions */
     unsigned published_minor; /* instructions of later minor versions are additions to the published set; 0: unused */
     const tv_alternate *alternates;
     unsigned alternate_count;
@@ -263,6 +265,9 @@ static inline unsigned tv_operand_class(const tv_isa *isa, const tv_operand_kind
     return kind->reg_class != TV_CLASS_FIELD ? kind->reg_class
                                              : (unsigned)tv_field_get(isa, &isa->fields[kind->class_field], word);
 }
+
+/* The first row before `row` whose words are partly those of `row`, too; -1: there is none. */
+int tv_isa_overlap(const tv_isa *isa, unsigned row);
 
 /* The row of `word`; -1: not an instruction, and *why, which may be NULL, is set. */
 int tv_codec_row(const tv_codec *codec, uint64_t word, tv_illegal *why);

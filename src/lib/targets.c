@@ -5,14 +5,14 @@
 #include "asm/assemble.h"
 #include "cosim/coverage.h"
 
-#define TV_TARGET(name) extern const tv_isa tv_isa_##name;
+#define TV_TARGET(name) extern tv_isa tv_isa_##name;
 #include "targets.def"
 #undef TV_TARGET
 #define TV_TARGET(name) extern const tv_target tv_target_##name;
 #include "targets.def"
 #undef TV_TARGET
 
-static const tv_isa *const isas[] = {
+static tv_isa *const isas[] = {
 #define TV_TARGET(name) &tv_isa_##name,
 #include "targets.def"
 #undef TV_TARGET
@@ -24,7 +24,17 @@ static const tv_target *const targets[] = {
 #undef TV_TARGET
 };
 
-const tv_isa_list tv_isas = {isas, TV_COUNTOF(isas)};
+static_assert(TV_COUNTOF(isas) <= TV_TARGETS_MAX, "a larger TV_TARGETS_MAX");
+
+const tv_isa_list tv_isas = {(const tv_isa *const *)isas, TV_COUNTOF(isas)};
+
+tv_isa *tv_isa_to_extend(const char *name)
+{
+    for (size_t i = 0; i < TV_COUNTOF(isas); i++)
+        if (strcmp(isas[i]->target, name) == 0)
+            return isas[i];
+    return NULL;
+}
 
 const tv_target *tv_target_get(unsigned i) { return i < TV_COUNTOF(targets) ? targets[i] : NULL; }
 

@@ -73,6 +73,8 @@ typedef struct tv_target {
     tv_status (*dataflow)(const void *state, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);
     tv_status (*check)(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
                        tv_check_counts *counts);
+    /* Why an instruction of an extension does not fit the machine, which is a static text, or NULL. */
+    const char *(*accepts)(const tv_insn *insn);
     /* As tv_program_implied_dependencies. NULL: programs have no dependencies. */
     tv_status (*implied)(const tv_program *program, const tv_config *config, const tv_diag_sink *sink, uint64_t *count);
 } tv_target;

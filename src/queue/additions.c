@@ -14,7 +14,7 @@ typedef struct addition_uses {
 } addition_uses;
 
 typedef struct scan {
-    addition_uses fields[CMDQ_FIELDS], opcodes[CMDQ_OPCODES], embedding;
+    addition_uses fields[CMDQ_FIELDS], opcodes[CMDQ_OPCODES_ROOM], embedding;
 } scan;
 
 static void count_use(addition_uses *uses, uint32_t entry)
@@ -73,7 +73,7 @@ static void report_note(const tv_program *program, const cmdq_queue *q, const sc
 {
     char storage[NAMES_MAX + NAME_MAX_BYTES];
     tv_buf names = TV_BUF_FIXED(storage);
-    for (unsigned o = 0; o < CMDQ_OPCODES; o++)
+    for (unsigned o = 0; o < tv_isa_cmdq.insn_count; o++)
         if (s->opcodes[o].count && is_declared(q, tv_isa_cmdq.insns[o].since))
             append_name(&names, tv_isa_cmdq.insns[o].id);
     for (unsigned f = 0; f < CMDQ_FIELDS; f++)

@@ -94,11 +94,11 @@ static void check_end(dep_checker *c)
 /* Warns once of each opcode that is newer than the version of the file. */
 static void check_versions(dep_checker *c)
 {
-    bool known[CMDQ_OPCODES] = {false};
+    bool known[CMDQ_OPCODES_ROOM] = {false};
     for (uint32_t i = 0; i < cmdq_entry_count(c->queue); i++) {
         unsigned opcode = c->queue->entries.data[i].opcode;
         const char *since = tv_isa_cmdq.insns[opcode].since; /* "1.N" */
-        if (known[opcode])
+        if (known[opcode] || tv_isa_cmdq.insns[opcode].extension)
             continue;
         known[opcode] = true;
         if (strtoul(since + 2, NULL, 10) <= c->queue->minor)

@@ -273,7 +273,7 @@ static void report_opcode(reader *r)
     }
     char hint[96];
     tv_nearest nearest = tv_nearest_to(tv_sv_of(r->queue->strings[v->string]));
-    for (unsigned o = 0; o < CMDQ_OPCODES; o++)
+    for (unsigned o = 0; o < tv_isa_cmdq.insn_count; o++)
         tv_nearest_offer(&nearest, tv_isa_cmdq.insns[o].id);
     snprintf(hint, sizeof hint, nearest.best ? "did you mean '%s'?" : "`trivet isa cmdq` lists them%s",
              nearest.best ? nearest.best : "");

@@ -196,7 +196,7 @@ void cmdq_fast_name_init(fast_name *name, const char *text)
 static int take_key(cursor *s, unsigned before, bool member)
 {
     reader *r = s->r;
-    uint8_t *next_name = &r->next_name[r->has_opcode && !member ? r->opcode : CMDQ_OPCODES][before];
+    uint8_t *next_name = &r->next_name[r->has_opcode && !member ? r->opcode : CMDQ_OPCODES_ROOM][before];
     tv_sv text;
     int name = *next_name;
     if (*s->at != '"')

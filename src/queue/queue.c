@@ -39,7 +39,7 @@ void cmdq_layout_init(cmdq_layout *layout)
         layout->size[f] = value_size(p);
         layout->first[f] = first_field(p->name);
     }
-    for (unsigned o = 0; o < CMDQ_OPCODES; o++) {
+    for (unsigned o = 0; o < tv_isa_cmdq.insn_count; o++) {
         const tv_insn *insn = &isa->insns[o];
         unsigned size = 0;
         assert(insn->parameter_count <= 64);

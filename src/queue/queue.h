@@ -74,12 +74,12 @@ typedef struct cmdq_extra {
 /* Where the fields of each opcode are stored. Field lists are those of the opcode table. */
 typedef struct cmdq_layout {
     uint8_t first[CMDQ_FIELDS];                 /* the first field of the same name */
-    uint8_t use[CMDQ_OPCODES][CMDQ_FIELDS];     /* position of a field in the list; CMDQ_NO_USE: not in the list */
-    uint8_t by_name[CMDQ_OPCODES][CMDQ_FIELDS]; /* the same, indexed by the first field of that name */
-    uint8_t offset[CMDQ_OPCODES][64];           /* units before a field if all fields before it are given */
+    uint8_t use[CMDQ_OPCODES_ROOM][CMDQ_FIELDS];     /* position of a field in the list; CMDQ_NO_USE: not in the list */
+    uint8_t by_name[CMDQ_OPCODES_ROOM][CMDQ_FIELDS]; /* the same, indexed by the first field of that name */
+    uint8_t offset[CMDQ_OPCODES_ROOM][64];           /* units before a field if all fields before it are given */
     uint8_t size[CMDQ_FIELDS];                  /* units of a field: 0, 1 or 2 */
-    uint64_t required[CMDQ_OPCODES];            /* bit mask of required fields */
-    uint64_t required_members[CMDQ_OPCODES];    /* bit mask of members that are required if the object is given */
+    uint64_t required[CMDQ_OPCODES_ROOM];            /* bit mask of required fields */
+    uint64_t required_members[CMDQ_OPCODES_ROOM];    /* bit mask of members that are required if the object is given */
     int64_t integers[CMDQ_FIELDS];              /* default values */
     double reals[CMDQ_FIELDS];
 } cmdq_layout;
@@ -167,7 +167,11 @@ static inline cmdq_ids cmdq_entry_list(const cmdq_queue *queue, const cmdq_entry
 
 static inline const char *cmdq_opcode_name(const cmdq_entry *e) { return tv_isa_cmdq.insns[e->opcode].id; }
 
-static inline bool cmdq_is_control(const cmdq_entry *e) { return cmdq_classes[e->opcode] == CMDQ_SYNC; }
+/* Opcodes of extensions belong to an engine. */
+static inline bool cmdq_is_control(const cmdq_entry *e)
+{
+    return e->opcode < CMDQ_OPCODES && cmdq_classes[e->opcode] == CMDQ_SYNC;
+}
 
 /* Prints an entry in one line: "TE_GEMM_TILE te_id=0 ifm=0:0x0 …". */
 void cmdq_print_entry(const cmdq_queue *queue, uint32_t index, tv_buf *out);

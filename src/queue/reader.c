@@ -193,7 +193,7 @@ int cmdq_reader_field_name(const reader *r, tv_sv text)
 
 bool cmdq_find_opcode(tv_sv text, unsigned *opcode)
 {
-    for (*opcode = 0; *opcode < CMDQ_OPCODES; ++*opcode)
+    for (*opcode = 0; *opcode < tv_isa_cmdq.insn_count; ++*opcode)
         if (text.len && text.ptr[0] == tv_isa_cmdq.insns[*opcode].id[0] &&
             tv_sv_is(text, tv_isa_cmdq.insns[*opcode].id))
             return true;

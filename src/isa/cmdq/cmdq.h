@@ -87,9 +87,11 @@ enum { CMDQ_COORDINATE_HALF_PIXEL, CMDQ_COORDINATE_ALIGN_CORNERS, CMDQ_COORDINAT
 enum { CMDQ_NEAREST_PREFER_LOW, CMDQ_NEAREST_PREFER_HIGH, CMDQ_NEAREST_LOW, CMDQ_NEAREST_HIGH };
 enum { CMDQ_KIND_K, CMDQ_KIND_V };
 
+enum { CMDQ_OPCODES_ROOM = CMDQ_OPCODES + TV_EXTENSION_ROWS }; /* with those of extensions */
+
 extern const uint8_t cmdq_classes[CMDQ_OPCODES]; /* cmdq_class */
 extern const char *const cmdq_role_names[CMDQ_ALL_ROLES];
 extern const tv_code cmdq_codes[CMDQ_CODES];
-extern const tv_isa tv_isa_cmdq;
+extern tv_isa tv_isa_cmdq; /* constant but for extensions */
 
 #endif

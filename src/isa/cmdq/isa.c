@@ -90,7 +90,7 @@ const uint8_t cmdq_classes[CMDQ_OPCODES] = {
 #define UNIT_VE "VE"
 #define UNIT_SYNC "sync"
 
-static const tv_insn insns[CMDQ_OPCODES] = {
+static tv_insn insns[CMDQ_OPCODES + TV_EXTENSION_ROWS] = {
 #define TV_OPCODE(id_, since_, deprecated_, required, optional, class, meaning_, source_)                              \
     {.id = #id_,                                                                                                       \
      .mnemonic = #id_,                                                                                                 \
@@ -105,7 +105,7 @@ static const tv_insn insns[CMDQ_OPCODES] = {
 #undef TV_OPCODE
 };
 
-const tv_isa tv_isa_cmdq = {
+tv_isa tv_isa_cmdq = {
     .target = "cmdq",
     .title = "CMDQ machine: a JSON command queue over DMA, tensor and vector engines",
     .parameters = parameters,
@@ -113,6 +113,7 @@ const tv_isa tv_isa_cmdq = {
     .common_count = CMDQ_COMMON_FIELDS,
     .insns = insns,
     .insn_count = CMDQ_OPCODES,
+    .insn_room = TV_COUNTOF(insns),
     .published_minor = CMDQ_PUBLISHED_MINOR,
     .codes = cmdq_codes,
     .code_count = CMDQ_CODES,

@@ -137,7 +137,7 @@ static const tv_alternate alternates[] = {
 #undef TV_ALTERNATE
 };
 
-static const tv_insn insns[OPENNPU_INSNS] = {
+static tv_insn insns[OPENNPU_INSNS + TV_EXTENSION_ROWS] = {
 #define ROW(proposed_, id_, mnemonic_, format_, fix_, ops_, attrs_, unit_, meaning_, source_)                          \
     {.id = #id_,                                                                                                       \
      .mnemonic = (mnemonic_),                                                                                          \
@@ -175,7 +175,7 @@ static void refine_illegal_conversion(uint64_t word, tv_illegal *why)
     why->value = to > 5 ? to : from;
 }
 
-const tv_isa tv_isa_opennpu = {
+tv_isa tv_isa_opennpu = {
     .target = "opennpu",
     .title = "OpenNPU vector machine: 32-bit instructions, aliased VX/VE/VR registers, K x K matrix unit",
     .word_bits = 32,
@@ -185,6 +185,7 @@ const tv_isa tv_isa_opennpu = {
     .field_count = OPENNPU_FIELDS,
     .insns = insns,
     .insn_count = OPENNPU_INSNS,
+    .insn_room = TV_COUNTOF(insns),
     .alternates = alternates,
     .alternate_count = TV_COUNTOF(alternates),
     .codes = opennpu_codes,

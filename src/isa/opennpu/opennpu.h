@@ -71,6 +71,6 @@ typedef enum opennpu_code {
 } opennpu_code;
 
 extern const tv_code opennpu_codes[OPENNPU_CODES];
-extern const tv_isa tv_isa_opennpu;
+extern tv_isa tv_isa_opennpu; /* constant but for extensions */
 
 #endif

@@ -238,7 +238,7 @@ static const tv_uop cvo_uops[] = {
      MEMORY_SLICES(F(CVO, dst_addr), TV_SLICE_ZERO, TV_SLICE_ZERO, F(CVO, async))},
 };
 
-static const tv_insn insns[PCCX_INSNS] = {
+static tv_insn insns[PCCX_INSNS + TV_EXTENSION_ROWS] = {
 #define TV_INSN(id_, mnemonic_, format_, fix_, ops_, unit_, uops_, meaning_, source_)                                  \
     {.id = #id_,                                                                                                       \
      .mnemonic = (mnemonic_),                                                                                          \
@@ -258,7 +258,7 @@ static const tv_insn insns[PCCX_INSNS] = {
 
 static const char *const streams[] = {[PCCX_STREAM_GEMM] = "gemm", [PCCX_STREAM_GEMV] = "gemv", [PCCX_STREAMS] = NULL};
 
-const tv_isa tv_isa_pccx = {
+tv_isa tv_isa_pccx = {
     .target = "pccx",
     .title = "pccx v002 accelerator: 64-bit instructions, W4A8, systolic array, vector cores, special function unit",
     .word_bits = 64,
@@ -268,6 +268,7 @@ const tv_isa tv_isa_pccx = {
     .field_count = PCCX_FIELDS,
     .insns = insns,
     .insn_count = PCCX_INSNS,
+    .insn_room = TV_COUNTOF(insns),
     .codes = pccx_codes,
     .code_count = PCCX_CODES,
     .index = {{60, 4}, {56, 4}}, /* the opcode, and the function of CVO */

@@ -64,6 +64,6 @@ typedef enum pccx_code {
 } pccx_code;
 
 extern const tv_code pccx_codes[PCCX_CODES];
-extern const tv_isa tv_isa_pccx;
+extern tv_isa tv_isa_pccx; /* constant but for extensions */
 
 #endif

@@ -17,6 +17,8 @@ static void norm_scratch(const pccx_lowering *l, const tv_graph_node *n, uint64_
              groups = rows * (pccx_lower_columns(l, n->output) / pccx_lower_norm_size(l, n));
     out[PCCX_SCRATCH_NORM_INPUT] = output + groups;
     out[PCCX_SCRATCH_SQUARES] = groups * pccx_lower_l2_size(PCCX_LOWER_BLOCK);
+    if (l->has_product && out[PCCX_SCRATCH_SQUARES] < output)
+        out[PCCX_SCRATCH_SQUARES] = output;
     out[PCCX_SCRATCH_SUM] = groups;
     out[PCCX_SCRATCH_CENTERED] = n->attrs.subtract_mean ? output : 0;
 }

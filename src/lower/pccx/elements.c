@@ -3,7 +3,7 @@
  *
  * CVO multiplies and divides by one scalar, and adds to its destination: that covers sums, and products with constants
  * or with one element for each token. A product of two computed rows streams one of them as the scales of the identity
- * (nodes.c), in the next program. */
+ * (nodes.c), in the next program, unless an extension has an instruction for it. */
 #include "lower/pccx/state.h"
 
 pccx_lower_operand pccx_lower_operand_of(const pccx_lowering *l, const tv_graph_node *n, unsigned input)
@@ -65,11 +65,16 @@ static void multiply_rows(pccx_lowering *l, uint32_t out, uint32_t in, uint64_t 
                                           padded - i < l->piece ? padded - i : l->piece);
 }
 
-/* out = in * factors, both computed, of the current rows: the factors are streamed by the next program. */
+/* out = in * factors, both computed, of the current rows: the factors are streamed by the next program, unless an
+ * extension multiplies. */
 static tv_status multiply_values(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t factors, uint32_t columns,
                                  const tv_diag_sink *sink)
 {
     uint32_t count = (l->row_end - l->row_first) * pccx_lower_padded(columns);
+    if (l->has_product) {
+        pccx_lower_product_of_rows(l, out, in, factors, count);
+        return TV_OK;
+    }
     pccx_lower_store(l, l->map.vector, factors, count);
     TV_TRY(pccx_lower_end_program(l, PCCX_LOWER_HANDOVER, count, sink));
     for (uint32_t i = 0; i < count; i += l->piece)

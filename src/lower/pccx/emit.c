@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "isa/extend.h"
 #include "lower/pccx/state.h"
 #include "num/float.h"
 #include "trivet/codec.h"
@@ -21,6 +22,10 @@ tv_status pccx_lower_init_encodings(pccx_lowering *l, const tv_diag_sink *sink)
         tv_codec_insn_at(codec, i, &info);
         status = tv_codec_encode(codec, info.id, NULL, 0, sink, &l->encodings[i]);
     }
+    int product = tv_isa_find_operator(&tv_isa_pccx, "Mul", 2);
+    l->has_product = product >= 0;
+    if (status == TV_OK && l->has_product && tv_codec_insn_at(codec, (unsigned)product, &info))
+        status = tv_codec_encode(codec, info.id, NULL, 0, sink, &l->encodings[PCCX_LOWER_PRODUCT]);
     tv_codec_free(codec);
     l->program.isa = &tv_isa_pccx;
     return status;

@@ -44,7 +44,7 @@ static void begin_activation(pccx_lowering *l, const pccx_lower_gates *a, chunk 
     emit_function(l, a, PCCX_CVO_EXP, a->sigmoid, a->gate, c, PCCX_LOWER_ACCM);
 }
 
-/* The second part; the result goes to host memory, where the next program streams it. */
+/* The second part; the result goes to host memory, where the next program streams it, unless an extension multiplies. */
 static void end_activation(pccx_lowering *l, const pccx_lower_gates *a, chunk c)
 {
     uint32_t offset = c.first * pccx_lower_l2_size(a->columns);
@@ -52,7 +52,8 @@ static void end_activation(pccx_lowering *l, const pccx_lower_gates *a, chunk c)
         emit_function(l, a, PCCX_CVO_RECIP, a->sigmoid, a->sigmoid, c, 0);
     else
         pccx_lower_function(l, a->activation, a->sigmoid + offset, a->gate + offset, c.rows * a->columns);
-    store_chunk(l, a, l->map.vector, a->sigmoid, c);
+    if (!l->has_product)
+        store_chunk(l, a, l->map.vector, a->sigmoid, c);
 }
 
 /* ---- Linear and gates ---- */
@@ -74,6 +75,14 @@ tv_status pccx_lower_activated(pccx_lowering *l, const tv_graph_node *n, const t
     }
     begin_activation(l, &a, all);
     end_activation(l, &a, all);
+    if (l->has_product) { /* -silu(g), which minus ones correct */
+        uint32_t count = a.rows * a.columns;
+        pccx_lower_product_of_rows(l, a.sigmoid, a.sigmoid, a.gate, count);
+        for (uint32_t r = 0; r < a.rows; r++)
+            pccx_lower_scale(l, a.out + r * pccx_lower_l2_size(a.columns), a.sigmoid + r * pccx_lower_l2_size(a.columns),
+                             pccx_lower_common_scalar(l, PCCX_COMMON_MINUS_ONE), a.columns, 0);
+        return TV_OK;
+    }
     TV_TRY(pccx_lower_end_program(l, PCCX_LOWER_HANDOVER, (uint64_t)a.rows * a.columns, sink));
     for (uint32_t r = 0; r < a.rows; r++) { /* the gate is negated */
         uint32_t row = r * pccx_lower_l2_size(a.columns);
@@ -127,9 +136,29 @@ void pccx_lower_continue_gates(pccx_lowering *l, const pccx_lower_gates *a)
     end_activation(l, a, chunk_of(a->rows, 0));
 }
 
+/* With products of an extension: out = up * activation(gate), chunk by chunk. */
+static void finish_with_products(pccx_lowering *l, const pccx_lower_gates *a)
+{
+    for (uint32_t i = 0; chunk_of(a->rows, i).rows; i++) {
+        chunk now = chunk_of(a->rows, i);
+        uint32_t offset = now.first * pccx_lower_l2_size(a->columns), count = now.rows * a->columns;
+        if (i) {
+            begin_activation(l, a, now);
+            end_activation(l, a, now);
+        }
+        pccx_lower_product_of_rows(l, a->out + offset, a->up + offset, a->sigmoid + offset, count);
+        if (a->activation == TV_ACTIVATION_SWISH)
+            pccx_lower_product_of_rows(l, a->out + offset, a->out + offset, a->gate + offset, count);
+    }
+}
+
 /* The second part of the activation of the next chunk is issued when its first part is about done. */
 tv_status pccx_lower_finish_gates(pccx_lowering *l, const pccx_lower_gates *a, const tv_diag_sink *sink)
 {
+    if (l->has_product) {
+        finish_with_products(l, a);
+        return TV_OK;
+    }
     if (a->activation == TV_ACTIVATION_SWISH)
         pccx_lower_store(l, l->map.vector2, a->up, a->rows * a->columns);
     for (uint32_t i = 0; chunk_of(a->rows, i).rows; i++) {

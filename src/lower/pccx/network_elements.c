@@ -353,6 +353,23 @@ static void multiply_operand(pccx_network *w, uint32_t node, unsigned k, uint32_
     }
 }
 
+/* out = operand 0 times operand 1, both computed, rows of a tile, with the instruction of an extension. */
+static void multiply_rows_of_tile(pccx_network *w, uint32_t node, uint32_t out, uint32_t row, uint32_t rows)
+{
+    const pccx_net_value *v = pccx_net_value_at(w, pccx_net_graph_node(w, node)->output);
+    uint32_t x = fetch_full(w, node, 0, row, rows), y = fetch_full(w, node, 1, row, rows);
+    bool swapped = out == y;
+    pccx_lower_product_of_rows(&w->l, out, swapped ? y : x, swapped ? x : y, rows * v->words * PCCX_LOWER_LANES);
+}
+
+/* Whether an extension multiplies both operands of a product. */
+static bool multiplies_on_sfu(const pccx_network *w, const tv_graph_node *n)
+{
+    return w->l.has_product && n->op == TV_OP_MUL && pccx_net_operand_of(w, n, 0) == PCCX_NET_FULL &&
+           pccx_net_operand_of(w, n, 1) == PCCX_NET_FULL && !pccx_net_is_constant(w, n->inputs[0]) &&
+           !pccx_net_is_constant(w, n->inputs[1]);
+}
+
 static void compute_rows(pccx_network *w, uint32_t node, unsigned full, uint32_t out, uint32_t row, uint32_t rows)
 {
     const tv_graph_node *n = pccx_net_graph_node(w, node);
@@ -365,6 +382,8 @@ static void compute_rows(pccx_network *w, uint32_t node, unsigned full, uint32_t
         add_operand(w, node, full, out, row, rows, 1, false);
         add_operand(w, node, 1 - full, other, row, rows, 1, false);
         pccx_net_max(w, out, other, rows * v->words, n->op == TV_OP_MIN, false);
+    } else if (multiplies_on_sfu(w, n)) {
+        multiply_rows_of_tile(w, node, out, row, rows);
     } else {
         multiply_operand(w, node, full, out, row, rows);
     }
@@ -379,7 +398,7 @@ tv_status pccx_net_binary(pccx_network *w, uint32_t node, const tv_diag_sink *si
     bool product = n->op == TV_OP_MUL || n->op == TV_OP_DIV;
     if (other == PCCX_NET_ROW && !pccx_net_is_constant(w, n->inputs[1 - full]))
         TV_TRY(pccx_net_hand_over(w, n->inputs[1 - full], sink));
-    if (product && other == PCCX_NET_FULL) {
+    if (product && other == PCCX_NET_FULL && !multiplies_on_sfu(w, n)) {
         bool constant = pccx_net_is_constant(w, n->inputs[1]), divide = n->op == TV_OP_DIV && !constant;
         unsigned streamed = constant || divide ? 1 : pccx_net_is_constant(w, n->inputs[0]) ? 0 : 1;
         if (divide) {

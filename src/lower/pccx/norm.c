@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lowers Norm: the squares are products with the identity, the SFU adds them up, takes the root and divides. */
+/* Lowers Norm: the squares are products with the identity, or of an extension; the SFU adds them up, takes the root and
+ * divides. */
 #include <stdlib.h>
 
 #include "lower/pccx/state.h"
@@ -10,14 +11,27 @@ typedef struct norm_items {
     uint32_t input;                     /* address */
 } norm_items;
 
+/* With several rows GEMV squares one while the SFU normalizes another, which is faster than products on the SFU. */
+static bool squares_on_sfu(const pccx_lowering *l) { return l->has_product && l->rows == 1; }
+
+/* Elements of the sums of squares of an item, or, with products of an extension, of the squares themselves. */
+static uint32_t square_count(const pccx_lowering *l, const norm_items *t)
+{
+    return squares_on_sfu(l) ? t->size : PCCX_LOWER_BLOCK;
+}
+
 static void emit_squares(pccx_lowering *l, const tv_graph_node *n, const norm_items *t, uint32_t i)
 {
     uint32_t x = t->input + i * t->words, constant = l->plan.constants + pccx_lower_constants_of(l, n)->constant;
     pccx_lower_move(l, pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_SUM) + i, constant, 1);
     pccx_lower_move(l, pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_NORM_INPUT) + i * (t->words + 1) + 1, x, t->size);
-    pccx_lower_multiply(l,
-                        pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_SQUARES) + i * pccx_lower_l2_size(PCCX_LOWER_BLOCK),
-                        x, l->map.vector + (uint64_t)i * t->size * 2, l->map.identity, t->size, true, false);
+    uint32_t squares = pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_SQUARES) +
+                       i * pccx_lower_l2_size(square_count(l, t));
+    if (squares_on_sfu(l))
+        pccx_lower_product_of_rows(l, squares, x, x, t->size);
+    else
+        pccx_lower_multiply(l, squares, x, l->map.vector + (uint64_t)i * t->size * 2, l->map.identity, t->size, true,
+                            false);
 }
 
 /* x / sqrt(sum of squares + size * epsilon), then the gains if they are not part of the next weights. */
@@ -28,9 +42,10 @@ static void emit_normalize(pccx_lowering *l, const tv_graph_node *n, const norm_
              root = pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_NORM_INPUT) + i * (t->words + 1),
              out = pccx_lower_row_addr(l, n->output, 0) + i * t->words;
     bool gains = !pccx_lower_fold_of(l, n)->gains;
+    uint32_t squares = square_count(l, t);
     pccx_lower_cvo(l, PCCX_CVO_REDUCE_SUM, sum,
-                   pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_SQUARES) + i * pccx_lower_l2_size(PCCX_LOWER_BLOCK),
-                   t->size < PCCX_LOWER_BLOCK ? t->size : PCCX_LOWER_BLOCK, PCCX_LOWER_ACCM);
+                   pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_SQUARES) + i * pccx_lower_l2_size(squares),
+                   t->size < squares ? t->size : squares, PCCX_LOWER_ACCM);
     pccx_lower_cvo(l, PCCX_CVO_SQRT, root, sum, 1, 0);
     pccx_lower_cvo(l, PCCX_CVO_SCALE, gains ? root + 1 : out, root, t->size, PCCX_LOWER_RECIP_SCALE);
     if (!gains)
@@ -79,8 +94,10 @@ tv_status pccx_lower_norm(pccx_lowering *l, const tv_graph_node *n, const tv_dia
         for (uint32_t i = t.first; i < t.count; i++)
             emit_center(l, n, &t, i);
     }
-    pccx_lower_store(l, l->map.vector, t.input, l->rows * pccx_lower_padded(columns));
-    TV_TRY(pccx_lower_end_program(l, PCCX_LOWER_HANDOVER, (uint64_t)l->rows * columns, sink));
+    if (!squares_on_sfu(l) || l->keep_values) {
+        pccx_lower_store(l, l->map.vector, t.input, l->rows * pccx_lower_padded(columns));
+        TV_TRY(pccx_lower_end_program(l, PCCX_LOWER_HANDOVER, (uint64_t)l->rows * columns, sink));
+    }
     if (l->keep_values && !n->attrs.subtract_mean && groups == 1)
         TV_TRY(keep_value(l, n->inputs[0], sink));
     for (uint32_t i = t.first; i <= t.count; i++) {

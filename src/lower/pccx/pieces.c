@@ -56,6 +56,14 @@ void pccx_lower_cvo_row(pccx_lowering *l, pccx_insn insn, uint32_t out, uint32_t
                        length - i < PCCX_LOWER_LENGTH_MAX ? length - i : PCCX_LOWER_LENGTH_MAX, flags);
 }
 
+void pccx_lower_product_of_rows(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t factors, uint32_t length)
+{
+    for (uint32_t i = 0; i < length && out != in; i += PCCX_LOWER_LENGTH_MAX)
+        pccx_lower_move(l, out + pccx_lower_l2_size(i), in + pccx_lower_l2_size(i),
+                        length - i < PCCX_LOWER_LENGTH_MAX ? length - i : PCCX_LOWER_LENGTH_MAX);
+    pccx_lower_cvo_row(l, (pccx_insn)PCCX_LOWER_PRODUCT, out, factors, length, 0);
+}
+
 /* ---- Functions ---- */
 
 /* tanh(x) = 1 / (1 + 1 / (e / 2)) with e = exp(2 x) - 1, which keeps its digits near 0. */

@@ -151,6 +151,9 @@ typedef struct pccx_lower_value_row {
     uint8_t beat[PCCX_LOWER_BEAT_BYTES];
 } pccx_lower_value_row;
 
+/* The product of two vectors, to = to * from, which an extension has. */
+enum { PCCX_LOWER_PRODUCT = PCCX_INSNS + 1, PCCX_LOWER_INSNS };
+
 /* An instruction of the lowering, or with insn PCCX_INSNS bytes of the weight stream of the next product. */
 typedef struct pccx_lower_op {
     pccx_insn insn;
@@ -207,7 +210,8 @@ typedef struct pccx_lowering {
     /* the program under construction */
     char block_name[TV_BLOCK_NAME_MAX]; /* block of the model, the label of the current instructions */
     tv_builder program;
-    uint64_t encodings[PCCX_INSNS]; /* of each instruction, with all operands zero */
+    uint64_t encodings[PCCX_LOWER_INSNS]; /* of each instruction, with all operands zero */
+    bool has_product;                     /* an extension has PCCX_LOWER_PRODUCT */
     struct {
         uint32_t a, b, c;
     } bank_entries[2][PCCX_LOWER_BANK_ENTRIES];
@@ -468,6 +472,10 @@ void pccx_lower_function(pccx_lowering *l, tv_activation function, uint32_t out,
 
 /* out[length] = CVO function of in, in instructions of limited length. */
 void pccx_lower_cvo_row(pccx_lowering *l, pccx_insn insn, uint32_t out, uint32_t in, uint32_t length, unsigned flags);
+
+/* out = in * factors, elements of L2, with the instruction of an extension; l->has_product. `out` is `in`, or overlaps
+ * neither of both. */
+void pccx_lower_product_of_rows(pccx_lowering *l, uint32_t out, uint32_t in, uint32_t factors, uint32_t length);
 
 /* Copies elements [from, from + length) of the row at `in` to the row at `out`, from element `to` on. Elements of the
  * last L2 word past them become zero; of the first one those before `to` stay, and those after it must be zero. */

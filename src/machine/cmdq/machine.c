@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "machine/cmdq/extension.h"
 #include "machine/cmdq/hazard.h"
 #include "sim/bottleneck.h"
 #include "sim/stats.h"
@@ -376,7 +377,6 @@ static uint64_t entry_at(const void *state, uint64_t n)
     return cmdq_plan_entry(&m->plan, (uint32_t)n);
 }
 
-extern const tv_target tv_target_cmdq;
 const tv_target tv_target_cmdq = {
     .name = "cmdq",
     .isa = &tv_isa_cmdq,
@@ -392,6 +392,7 @@ const tv_target tv_target_cmdq = {
     .fault = fault,
     .space_at = space_at,
     .memory = mappable_memory,
+    .accepts = cmdq_accepts,
     .read_space = read_space,
     .write_space = write_space,
     .stats = stats,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of handlers, and its two uses: an entry becomes an operation record, and an operation is executed. */
-#include "machine/cmdq/ops.h"
+#include "machine/cmdq/extension.h"
 
 const cmdq_handlers cmdq_ops[CMDQ_OPCODES] = {
 #define CMDQ_TRANSFER_OP(id, resolve_)                                                                                 \
@@ -66,7 +66,7 @@ bool cmdq_resolve(const cmdq_queue *queue, const cmdq_params *params, uint32_t i
 {
     cmdq_resolver r = {queue, params, &queue->entries.data[index], op, error, next_dma};
     memset(op, 0, offsetof(cmdq_op, tiles));
-    op->handlers = &cmdq_ops[r.entry->opcode];
+    op->handlers = r.entry->opcode < CMDQ_OPCODES ? &cmdq_ops[r.entry->opcode] : cmdq_extension_handlers(r.entry->opcode);
     op->engine = CMDQ_NO_ENGINE;
     op->role = cmdq_has_field(queue, r.entry, CMDQ_F_compute_role)
                    ? (uint8_t)cmdq_integer(queue, r.entry, CMDQ_F_compute_role)

@@ -23,7 +23,7 @@ struct cmdq_handlers {
     uint32_t task_elements;
 };
 
-extern const cmdq_handlers cmdq_ops[CMDQ_OPCODES];
+extern const cmdq_handlers cmdq_ops[CMDQ_OPCODES]; /* of the set; extension.h has those of extensions */
 
 #define CMDQ_TRANSFER_OP(id, resolve_) bool cmdq_resolve_##resolve_(cmdq_resolver *r);
 #define CMDQ_TENSOR_OP(id, resolve_, execute_)                                                                         \

@@ -9,6 +9,7 @@ void cmdq_params_init(cmdq_params *params, const tv_config *config)
     static const char *const names[CMDQ_SYNC] = {"DMA", "TE", "VE"};
     static const unsigned counts[CMDQ_SYNC] = {CMDQ_PARAM_DMA_COUNT, CMDQ_PARAM_TE, CMDQ_PARAM_VE};
     *params = (cmdq_params){
+        .config = config,
         .banks = (unsigned)tv_config_integer(config, CMDQ_PARAM_SPM_BANKS),
         .bank_bytes = tv_config_integer(config, CMDQ_PARAM_SPM_BANK_BYTES),
         .dram_bytes = tv_config_integer(config, CMDQ_PARAM_DRAM_BYTES),

@@ -17,6 +17,7 @@ enum {
 
 /* The parameters of params.def, read from a configuration. Engines are numbered class by class. */
 typedef struct cmdq_params {
+    const tv_config *config;   /* borrowed */
     unsigned count[CMDQ_SYNC]; /* engines of each class */
     unsigned first[CMDQ_SYNC]; /* number of the first engine of each class */
     unsigned engines;

@@ -65,7 +65,8 @@ enum {
     OPENNPU_DRAINS = 1 << 7,     /* takes a column of ACC and moves on to the next */
     OPENNPU_READS_LUT = 1 << 8,  /* all of a bank */
     OPENNPU_WRITES_LUT = 1 << 9, /* the segment that the immediate names */
-    OPENNPU_BANK_B = 1 << 10     /* of the LUT; otherwise bank A */
+    OPENNPU_BANK_B = 1 << 10,    /* of the LUT; otherwise bank A */
+    OPENNPU_EXTENSION = 1 << 11  /* an extension says what it moves */
 };
 
 typedef struct opennpu_machine opennpu_machine;

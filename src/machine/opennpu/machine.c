@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "kernels/clones.h"
+#include "machine/opennpu/extension.h"
 #include "machine/opennpu/params.h"
 #include "machine/opennpu/registers.h"
 #include "sim/bottleneck.h"
@@ -368,17 +369,19 @@ static void report_register_accesses(const opennpu_machine *m, const opennpu_op 
                           (uint64_t)op->rows[r].count * m->k, op->writes >> r & 1);
 }
 
-static void report_accesses(const opennpu_machine *m, const opennpu_op *op, const tv_access_sink *sink)
+static void report_accesses(opennpu_machine *m, const opennpu_op *op, const tv_access_sink *sink)
 {
     const char *bank = op->effects & OPENNPU_BANK_B ? "lut_b" : "lut_a";
     const uint64_t acc_bytes = (uint64_t)m->k * m->k * 4;
     int64_t first;
-    if (op->effects & (OPENNPU_LOADS | OPENNPU_STORES)) {
+    if (op->effects & (OPENNPU_LOADS | OPENNPU_STORES) && !(op->effects & OPENNPU_EXTENSION)) {
         opennpu_transfer t = opennpu_transfer_of(m, op);
         if (!tv_memory_contains(&m->memory, t.addr, t.bytes))
             return;
         report_access(sink, "mem", t.addr, t.bytes, op->effects & OPENNPU_STORES);
     }
+    if (op->effects & OPENNPU_EXTENSION)
+        opennpu_extension_accesses(m, op, sink);
     report_register_accesses(m, op, sink);
     if (op->effects & OPENNPU_READS_ACC)
         report_access(sink, "acc", 0, acc_bytes, false);
@@ -401,7 +404,7 @@ static bool has_next(const void *state)
 
 static void describe(void *state, const uint64_t *word, tv_commit *commit, const tv_access_sink *sink)
 {
-    const opennpu_machine *m = state;
+    opennpu_machine *m = state;
     opennpu_op op;
     opennpu_illegal illegal;
     commit->word = word ? (uint32_t)*word : word_at_next(m);
@@ -560,7 +563,6 @@ static uint64_t clock_now(const void *state)
     return m->next >= m->count ? tv_max_u64(m->timing.last_completion, m->timing.next_tick) : m->timing.next_tick;
 }
 
-extern const tv_target tv_target_opennpu;
 const tv_target tv_target_opennpu = {
     .name = "opennpu",
     .isa = &tv_isa_opennpu,
@@ -590,4 +592,5 @@ const tv_target tv_target_opennpu = {
     .state_at = opennpu_state_at,
     .visit_state = opennpu_visit_state,
     .check = opennpu_check,
+    .accepts = opennpu_accepts,
 };

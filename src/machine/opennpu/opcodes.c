@@ -4,6 +4,7 @@
  * name here. The result is plain rows with a count, so that stages need neither the enumeration nor its order. */
 #include <stdlib.h>
 
+#include "machine/opennpu/extension.h"
 #include "machine/opennpu/ops.h"
 #include "machine/opennpu/params.h"
 
@@ -133,7 +134,6 @@ static void init_row(opennpu_opcode *row, const tv_isa *isa, const struct instru
     row->latency = source->duration->latency == LD ? (uint16_t)tv_config_integer(config, OPENNPU_PARAM_LD_LATENCY)
                                                    : source->duration->latency;
     row->port_ticks = source->duration->port_ticks;
-    row->format = row->insn->format;
     set_operands(row, isa);
     if (row->effects & (OPENNPU_LOADS | OPENNPU_STORES))
         row->port_bytes = (uint16_t)(lanes << row->class_[OPENNPU_RD]);
@@ -148,11 +148,22 @@ tv_status opennpu_opcodes_init(opennpu_opcodes *opcodes, const tv_config *config
     if (!opcodes->rows)
         return tv_fail_memory(sink);
     opcodes->count = isa->insn_count;
-    for (unsigned i = 0; i < opcodes->count; i++) {
-        opcodes->rows[i].insn = &isa->insns[i];
-        init_row(&opcodes->rows[i], isa, &instructions[i], config);
+    tv_status status = TV_OK;
+    for (unsigned i = 0; i < opcodes->count && status == TV_OK; i++) {
+        opennpu_opcode *row = &opcodes->rows[i];
+        row->insn = &isa->insns[i];
+        row->format = row->insn->format;
+        if (i < OPENNPU_INSNS) {
+            init_row(row, isa, &instructions[i], config);
+        } else {
+            status = opennpu_extension_row(row, config, sink);
+            set_operands(row, isa);
+            row->effects |= row->port_bytes && !row->writes ? OPENNPU_STORES : 0;
+        }
     }
-    return TV_OK;
+    if (status != TV_OK)
+        opennpu_opcodes_fini(opcodes);
+    return status;
 }
 
 void opennpu_opcodes_fini(opennpu_opcodes *opcodes)

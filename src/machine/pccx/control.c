@@ -6,6 +6,7 @@
 void pccx_control_init(pccx_control *control, const tv_config *config)
 {
     *control = (pccx_control){
+        .config = config,
         .isa = &tv_isa_pccx,
         .handlers = pccx_handlers,
         .l2_words = tv_min_u64(tv_config_integer(config, PCCX_PARAM_L2_WORDS), PCCX_TAG_FIFO),

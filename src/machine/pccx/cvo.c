@@ -2,6 +2,7 @@
 /* Functions of vectors: CVO (pccx specification, section 4). Inputs are widened to binary32, results are rounded to
  * BF16 once; only `accm` adds in binary32, so that the function is rounded to that first. */
 #include "kernels/sfu.h"
+#include "machine/operation.h"
 #include "machine/pccx/vectors.h"
 
 /* An instruction's vectors, each of its length. */
@@ -60,6 +61,26 @@ static bool execute_elementwise(pccx_machine *m, const pccx_op *op, tv_func func
     widen_inputs(m, op, &mem);
     append_arguments(m, op, &mem);
     tv_sfu_function(func, mem.x, op->length, load_addend(m, op, &mem, op->length), mem.y, mem.narrow);
+    return store_results(m, op, mem.narrow, op->length);
+}
+
+/* In place of the second input. */
+bool pccx_execute_elements(pccx_machine *m, const pccx_op *op, const struct tv_operation *operation,
+                           pccx_rejection *why)
+{
+    const tv_extension_insn *e = op->insn->extension;
+    cvo_memory mem;
+    if (!alloc_vectors(m, op->length, &mem))
+        return pccx_reject_memory(why);
+    pccx_load_vector(m, op->src, PCCX_FIFO_TO_SFU, op->length, mem.narrow);
+    widen_inputs(m, op, &mem);
+    append_arguments(m, op, &mem);
+    if (e->inputs == 2) {
+        pccx_load_lanes(m, op->dst, op->length, mem.narrow);
+        tv_sfu_arguments(mem.narrow, op->length, NULL, mem.y);
+    }
+    e->elements(operation, mem.x, mem.y, mem.y, op->length);
+    tv_sfu_round(mem.y, op->length, load_addend(m, op, &mem, op->length), mem.narrow);
     return store_results(m, op, mem.narrow, op->length);
 }
 

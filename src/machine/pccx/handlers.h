@@ -6,7 +6,7 @@
 
 #include "machine/pccx/internal.h"
 
-/* By row of tv_isa_pccx. */
+/* By row of insns.def. */
 extern const pccx_handler pccx_handlers[PCCX_INSNS];
 
 #define TV_INSN(id, mnemonic, format, fixed, operands, unit, uops, meaning, source)                                    \

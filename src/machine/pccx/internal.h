@@ -57,8 +57,9 @@ struct pccx_handler;
 
 /* The state that decides dimensions, ranges and counts: all that timing-only runs and the static check need. */
 typedef struct pccx_control {
+    const tv_config *config; /* borrowed */
     const tv_isa *isa;
-    const struct pccx_handler *handlers; /* by row of `isa` */
+    const struct pccx_handler *handlers; /* by row of insns.def */
     uint64_t l2_words, host_bytes;       /* words 0x1FFFF and up are not addressable */
     uint32_t fifo_elements, gemv_cores, gemv_lanes, gemm_k_max;
     bool parallel_lane_counts_lanes; /* of each core; false: cores */

@@ -5,7 +5,7 @@
  * (timing.c) and then commits the control state (control.c). A fault of any stage leaves the state before the
  * instruction. A functional run skips timing, a timing-only run skips execution; neither changes what the other
  * computes. The positions of weight streams and FIFOs are control state: they advance at commit, in program order. */
-#include "machine/pccx/handlers.h"
+#include "machine/pccx/resolver.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -160,8 +160,8 @@ static void count_work(pccx_machine *m, const pccx_op *op)
 {
     if (op->path != PCCX_PATH_NONE)
         m->bytes[op->path] += op->bytes;
-    if (op->macs)
-        m->macs[op->flow] += op->macs;
+    if (op->macs) /* of an extension without weights: as those of vectors */
+        m->macs[op->flow < PCCX_STREAMS ? op->flow : PCCX_STREAM_GEMV] += op->macs;
 }
 
 /* What executing one instruction came to; after anything but DONE nothing has changed. TOO_LATE: it would issue at the
@@ -418,7 +418,6 @@ static void loaded(const void *state, void (*emit)(void *user, const tv_effect *
         emit(user, &(tv_effect){"host", s.addr, 1, s.size, .write = 1, .after = s.bytes});
 }
 
-extern const tv_target tv_target_pccx;
 const tv_target tv_target_pccx = {
     .name = "pccx",
     .isa = &tv_isa_pccx,
@@ -449,4 +448,5 @@ const tv_target tv_target_pccx = {
     .state_at = pccx_state_at,
     .visit_state = pccx_visit_state,
     .check = pccx_check,
+    .accepts = pccx_accepts,
 };

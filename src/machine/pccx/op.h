@@ -59,7 +59,7 @@ typedef struct pccx_constant {
 /* Flags that an instruction has in its word but does not use. */
 enum { PCCX_IGNORED_RECIP_SCALE, PCCX_IGNORED_ACCM, PCCX_IGNORED_LANES, PCCX_IGNORED_FLAGS };
 
-enum { PCCX_RANGES_MAX = 6, PCCX_CONSTANTS_MAX = 2 };
+enum { PCCX_RANGES_MAX = 8, PCCX_CONSTANTS_MAX = 2 };
 
 typedef struct pccx_op {
     const tv_insn *insn;
@@ -84,6 +84,7 @@ typedef struct pccx_op {
     uint64_t bytes;                 /* moved over `path` */
     uint64_t stream_bytes;          /* taken from the weight stream `flow` */
     uint64_t macs;
+    uint64_t latency; /* of instructions of extensions */
     const tv_descriptor *weights; /* host ranges of the weights, up to `stream_bytes` from … */
     uint64_t weights_offset;      /* … this offset in the first one */
     unsigned range_count, constant_count;

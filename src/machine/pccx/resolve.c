@@ -8,12 +8,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "machine/pccx/handlers.h"
+#include "machine/pccx/resolver.h"
 #include "num/float.h"
 
-static bool reject(pccx_rejection *why, pccx_code code, const char *format, ...) TV_PRINTF(3, 4);
-
-static bool reject(pccx_rejection *why, pccx_code code, const char *format, ...)
+bool pccx_reject(pccx_rejection *why, pccx_code code, const char *format, ...)
 {
     va_list args;
     why->code = code;
@@ -27,7 +25,7 @@ static bool reject(pccx_rejection *why, pccx_code code, const char *format, ...)
 
 /* ---- Lists of an operation ---- */
 
-static void add_range(pccx_op *op, pccx_storage storage, bool write, uint64_t from, uint64_t to)
+void pccx_add_range(pccx_op *op, pccx_storage storage, bool write, uint64_t from, uint64_t to)
 {
     assert(op->range_count < PCCX_RANGES_MAX);
     op->ranges[op->range_count++] = (pccx_range){(uint8_t)storage, write, from, to};
@@ -48,37 +46,37 @@ static void ignore_flag(pccx_op *op, unsigned flag, bool set)
         op->ignored = (uint8_t)(op->ignored | 1u << flag);
 }
 
-static bool add_l2_range(const pccx_control *control, pccx_op *op, bool write, uint64_t addr, uint64_t size,
+bool pccx_add_l2_range(const pccx_control *control, pccx_op *op, bool write, uint64_t addr, uint64_t size,
                          pccx_rejection *why)
 {
     const char *what = write ? "destination" : "source";
     if (addr == PCCX_TAG_FIFO)
-        return reject(why, PCCX_CODE_L2_RANGE, "%s 0x1ffff names the direct FIFO, which this instruction cannot use",
+        return pccx_reject(why, PCCX_CODE_L2_RANGE, "%s 0x1ffff names the direct FIFO, which this instruction cannot use",
                       what);
     if (addr > control->l2_words || size > control->l2_words - addr)
-        return reject(why, PCCX_CODE_L2_RANGE,
+        return pccx_reject(why, PCCX_CODE_L2_RANGE,
                       "%s l2[0x%" PRIx64 "] to l2[0x%" PRIx64 "] runs past the last addressable word 0x%" PRIx64, what,
                       addr, addr + size - 1, control->l2_words - 1);
-    add_range(op, PCCX_STORAGE_L2, write, addr, addr + size);
+    pccx_add_range(op, PCCX_STORAGE_L2, write, addr, addr + size);
     return true;
 }
 
 static bool push_fifo(const pccx_control *control, pccx_op *op, unsigned fifo, uint64_t elements, pccx_rejection *why)
 {
     if (elements > control->fifo_elements - control->fifo_count[fifo])
-        return reject(why, PCCX_CODE_FIFO_OVERFLOW,
+        return pccx_reject(why, PCCX_CODE_FIFO_OVERFLOW,
                       "%" PRIu64 " results do not fit the direct FIFO: %u of its %u elements are in use", elements,
                       control->fifo_count[fifo], control->fifo_elements);
-    add_range(op, PCCX_STORAGE_FIFO_TO_SFU + fifo, true, 0, elements);
+    pccx_add_range(op, PCCX_STORAGE_FIFO_TO_SFU + fifo, true, 0, elements);
     return true;
 }
 
 static bool pop_fifo(const pccx_control *control, pccx_op *op, unsigned fifo, uint64_t elements, pccx_rejection *why)
 {
     if (elements > control->fifo_count[fifo])
-        return reject(why, PCCX_CODE_FIFO_LENGTH, "%" PRIu64 " elements are needed from the direct FIFO, which has %u",
+        return pccx_reject(why, PCCX_CODE_FIFO_LENGTH, "%" PRIu64 " elements are needed from the direct FIFO, which has %u",
                       elements, control->fifo_count[fifo]);
-    add_range(op, PCCX_STORAGE_FIFO_TO_SFU + fifo, false, 0, elements);
+    pccx_add_range(op, PCCX_STORAGE_FIFO_TO_SFU + fifo, false, 0, elements);
     return true;
 }
 
@@ -107,7 +105,7 @@ static bool check_zero_dimension(const pccx_op *op, pccx_rejection *why)
 {
     if (op->m && op->n && op->k)
         return true;
-    return reject(why, PCCX_CODE_ZERO_DIMENSION, "weight_shape[%u] is (M %u, N %u, K %u); none may be 0",
+    return pccx_reject(why, PCCX_CODE_ZERO_DIMENSION, "weight_shape[%u] is (M %u, N %u, K %u); none may be 0",
                   pccx_MATRIX_shape_ptr_addr(op->word), op->m, op->n, op->k);
 }
 
@@ -115,7 +113,7 @@ static bool check_act_scale(const pccx_op *op, pccx_rejection *why)
 {
     if (!tv_bf16_is_negative(op->act_scale) && (!op->act_scale || tv_bf16_is_finite(op->act_scale)))
         return true;
-    return reject(why, PCCX_CODE_ACT_SCALE, "the static activation scale 0x%04x is not finite and above zero",
+    return pccx_reject(why, PCCX_CODE_ACT_SCALE, "the static activation scale 0x%04x is not finite and above zero",
                   op->act_scale);
 }
 
@@ -123,9 +121,9 @@ static bool check_act_scale(const pccx_op *op, pccx_rejection *why)
 static void add_matrix_ranges(pccx_op *op)
 {
     if (op->accumulate)
-        add_range(op, PCCX_STORAGE_L2, false, op->dst, op->dst + op->m * vector_size(op->n));
+        pccx_add_range(op, PCCX_STORAGE_L2, false, op->dst, op->dst + op->m * vector_size(op->n));
     if (pccx_MATRIX_findemax(op->word))
-        add_range(op, PCCX_STORAGE_EMAX, true, 0, 1);
+        pccx_add_range(op, PCCX_STORAGE_EMAX, true, 0, 1);
 }
 
 /* The bytes that the operation takes from its weight stream, and the host ranges that they come from. */
@@ -137,7 +135,7 @@ static bool resolve_weights(const pccx_control *control, pccx_op *op, pccx_rejec
                        (uint64_t)op->n * tv_ceil_div(op->k, 32) * 16;
     op->bytes = op->stream_bytes;
     if (op->stream_bytes > w->left)
-        return reject(why, PCCX_CODE_UNDERRUN, "the %s stream has %" PRIu64 " bytes, %" PRIu64 " are needed",
+        return pccx_reject(why, PCCX_CODE_UNDERRUN, "the %s stream has %" PRIu64 " bytes, %" PRIu64 " are needed",
                       control->isa->streams[op->flow], w->left, op->stream_bytes);
     op->weights = (const tv_descriptor *)(const void *)w->list.data + w->next;
     op->weights_offset = w->offset;
@@ -145,7 +143,7 @@ static bool resolve_weights(const pccx_control *control, pccx_op *op, pccx_rejec
     for (const tv_descriptor *d = op->weights; left; d++, offset = 0) {
         uint64_t chunk = pccx_weights_chunk(d, offset, left);
         if (d->addr > control->host_bytes || offset + chunk > control->host_bytes - d->addr)
-            return reject(why, PCCX_CODE_HOST_RANGE, "weights at host[0x%" PRIx64 "] run past the last byte 0x%" PRIx64,
+            return pccx_reject(why, PCCX_CODE_HOST_RANGE, "weights at host[0x%" PRIx64 "] run past the last byte 0x%" PRIx64,
                           d->addr + offset, control->host_bytes - 1);
         left -= chunk;
     }
@@ -159,7 +157,7 @@ static bool resolve_parallel_lane(const pccx_control *control, pccx_op *op, pccx
     bool lanes = control->parallel_lane_counts_lanes;
     uint32_t max = lanes ? control->gemv_lanes : control->gemv_cores;
     if (count > max)
-        return reject(why, PCCX_CODE_LANES, "parallel_lane %u exceeds the %u %s", count, max,
+        return pccx_reject(why, PCCX_CODE_LANES, "parallel_lane %u exceeds the %u %s", count, max,
                       lanes ? "lanes of a GEMV core" : "GEMV cores");
     op->cores = count && !lanes ? count : control->gemv_cores;
     op->lanes = count && lanes ? count : control->gemv_lanes;
@@ -175,7 +173,7 @@ bool pccx_resolve_GEMV(const pccx_control *control, pccx_op *op, pccx_rejection 
     if (!check_zero_dimension(op, why))
         return false;
     if (op->m != 1)
-        return reject(why, PCCX_CODE_GEMV_ROWS, "GEMV with M = %u; M must be 1", op->m);
+        return pccx_reject(why, PCCX_CODE_GEMV_ROWS, "GEMV with M = %u; M must be 1", op->m);
     if (!resolve_parallel_lane(control, op, why) || !check_act_scale(op, why))
         return false;
     bool accm = pccx_MATRIX_accm(op->word), to_fifo = op->dst == PCCX_TAG_FIFO;
@@ -183,10 +181,10 @@ bool pccx_resolve_GEMV(const pccx_control *control, pccx_op *op, pccx_rejection 
     ignore_flag(op, PCCX_IGNORED_ACCM, accm && to_fifo);
     op->preload_bytes = op->src == PCCX_TAG_FIFO ? 0 : 2 * (uint64_t)op->k;
     if (op->src == PCCX_TAG_FIFO ? !pop_fifo(control, op, PCCX_FIFO_TO_GEMV, op->k, why)
-                                 : !add_l2_range(control, op, false, op->src, vector_size(op->k), why))
+                                 : !pccx_add_l2_range(control, op, false, op->src, vector_size(op->k), why))
         return false;
     if (to_fifo ? !push_fifo(control, op, PCCX_FIFO_TO_SFU, op->n, why)
-                : !add_l2_range(control, op, true, op->dst, vector_size(op->n), why))
+                : !pccx_add_l2_range(control, op, true, op->dst, vector_size(op->n), why))
         return false;
     add_matrix_ranges(op);
     return resolve_weights(control, op, why);
@@ -201,13 +199,13 @@ bool pccx_resolve_GEMM(const pccx_control *control, pccx_op *op, pccx_rejection 
     if (!check_zero_dimension(op, why))
         return false;
     if (op->k > control->gemm_k_max)
-        return reject(why, PCCX_CODE_K_MAX, "K = %u exceeds the accumulation bound of %u", op->k, control->gemm_k_max);
+        return pccx_reject(why, PCCX_CODE_K_MAX, "K = %u exceeds the accumulation bound of %u", op->k, control->gemm_k_max);
     if (!check_act_scale(op, why))
         return false;
     ignore_flag(op, PCCX_IGNORED_LANES, pccx_MATRIX_parallel_lane(op->word) != 0);
     op->accumulate = pccx_MATRIX_accm(op->word);
-    if (!add_l2_range(control, op, false, op->src, op->m * vector_size(op->k), why) ||
-        !add_l2_range(control, op, true, op->dst, op->m * vector_size(op->n), why))
+    if (!pccx_add_l2_range(control, op, false, op->src, op->m * vector_size(op->k), why) ||
+        !pccx_add_l2_range(control, op, true, op->dst, op->m * vector_size(op->n), why))
         return false;
     add_matrix_ranges(op);
     return resolve_weights(control, op, why);
@@ -229,7 +227,7 @@ static bool resolve_copy(const pccx_control *control, pccx_op *op, pccx_path pat
     op->copy_size = vector_size((uint64_t)shape[0] * shape[1] * shape[2]);
     op->bytes = op->copy_size * PCCX_WORD_BYTES;
     if (op->copy_size == 0)
-        return reject(why, PCCX_CODE_ZERO_DIMENSION, "fmap_shape[%u] is (%u, %u, %u); none may be 0", shape_ptr,
+        return pccx_reject(why, PCCX_CODE_ZERO_DIMENSION, "fmap_shape[%u] is (%u, %u, %u); none may be 0", shape_ptr,
                       shape[0], shape[1], shape[2]);
     return true;
 }
@@ -240,32 +238,32 @@ static bool add_host_range(const pccx_control *control, pccx_op *op, bool write,
     op->flow = PCCX_FLOW_ACP;
     op->host_addr = ((uint64_t)pccx_MEMCPY_aux_addr(op->word) << 17 | low) * PCCX_WORD_BYTES;
     if (op->host_addr > control->host_bytes || op->bytes > control->host_bytes - op->host_addr)
-        return reject(why, PCCX_CODE_HOST_RANGE,
+        return pccx_reject(why, PCCX_CODE_HOST_RANGE,
                       "%" PRIu64 " bytes at host[0x%" PRIx64 "] run past the last byte 0x%" PRIx64, op->bytes,
                       op->host_addr, control->host_bytes - 1);
-    add_range(op, PCCX_STORAGE_HOST, write, op->host_addr, op->host_addr + op->bytes);
+    pccx_add_range(op, PCCX_STORAGE_HOST, write, op->host_addr, op->host_addr + op->bytes);
     return true;
 }
 
 bool pccx_resolve_MEMCPY_LOAD(const pccx_control *control, pccx_op *op, pccx_rejection *why)
 {
     return resolve_copy(control, op, PCCX_PATH_LOAD, why) &&
-           add_l2_range(control, op, true, op->dst, op->copy_size, why) &&
+           pccx_add_l2_range(control, op, true, op->dst, op->copy_size, why) &&
            add_host_range(control, op, false, op->src, why);
 }
 
 bool pccx_resolve_MEMCPY_STORE(const pccx_control *control, pccx_op *op, pccx_rejection *why)
 {
     return resolve_copy(control, op, PCCX_PATH_STORE, why) &&
-           add_l2_range(control, op, false, op->src, op->copy_size, why) &&
+           pccx_add_l2_range(control, op, false, op->src, op->copy_size, why) &&
            add_host_range(control, op, true, op->dst, why);
 }
 
 bool pccx_resolve_MEMCPY_MOVE(const pccx_control *control, pccx_op *op, pccx_rejection *why)
 {
     return resolve_copy(control, op, PCCX_PATH_MOVE, why) &&
-           add_l2_range(control, op, false, op->src, op->copy_size, why) &&
-           add_l2_range(control, op, true, op->dst, op->copy_size, why);
+           pccx_add_l2_range(control, op, false, op->src, op->copy_size, why) &&
+           pccx_add_l2_range(control, op, true, op->dst, op->copy_size, why);
 }
 
 bool pccx_resolve_MEMSET(const pccx_control *control, pccx_op *op, pccx_rejection *why)
@@ -287,19 +285,19 @@ static bool resolve_cvo(const pccx_control *control, pccx_op *op, uint64_t src_s
 {
     bool accm = pccx_CVO_accm(op->word), to_fifo = op->dst == PCCX_TAG_FIFO;
     if (op->length == 0)
-        return reject(why, PCCX_CODE_CVO_LENGTH, "length is 0");
+        return pccx_reject(why, PCCX_CODE_CVO_LENGTH, "length is 0");
     op->accumulate = accm && !to_fifo;
     ignore_flag(op, PCCX_IGNORED_ACCM, accm && to_fifo);
     if (op->src == PCCX_TAG_FIFO ? !pop_fifo(control, op, PCCX_FIFO_TO_SFU, op->length, why)
-                                 : !add_l2_range(control, op, false, op->src, src_size, why))
+                                 : !pccx_add_l2_range(control, op, false, op->src, src_size, why))
         return false;
     if (to_fifo ? !push_fifo(control, op, PCCX_FIFO_TO_GEMV, results, why)
-                : !add_l2_range(control, op, true, op->dst, vector_size(results), why))
+                : !pccx_add_l2_range(control, op, true, op->dst, vector_size(results), why))
         return false;
     if (op->accumulate)
-        add_range(op, PCCX_STORAGE_L2, false, op->dst, op->dst + vector_size(results));
+        pccx_add_range(op, PCCX_STORAGE_L2, false, op->dst, op->dst + vector_size(results));
     if (pccx_CVO_sub_emax(op->word))
-        add_range(op, PCCX_STORAGE_EMAX, false, 0, 1);
+        pccx_add_range(op, PCCX_STORAGE_EMAX, false, 0, 1);
     return true;
 }
 
@@ -313,7 +311,7 @@ static void resolve_cvo_fields(pccx_op *op)
     op->length = pccx_CVO_length(op->word);
 }
 
-static bool resolve_elementwise(const pccx_control *control, pccx_op *op, pccx_rejection *why)
+bool pccx_resolve_elementwise(const pccx_control *control, pccx_op *op, pccx_rejection *why)
 {
     resolve_cvo_fields(op);
     ignore_flag(op, PCCX_IGNORED_RECIP_SCALE, pccx_CVO_recip_scale(op->word));
@@ -323,7 +321,7 @@ static bool resolve_elementwise(const pccx_control *control, pccx_op *op, pccx_r
 #define PCCX_CVO_ELEMENTWISE(id, function, key, fill)                                                                  \
     bool pccx_resolve_##id(const pccx_control *control, pccx_op *op, pccx_rejection *why)                              \
     {                                                                                                                  \
-        return resolve_elementwise(control, op, why);                                                                  \
+        return pccx_resolve_elementwise(control, op, why);                                                                  \
     }
 #include "machine/pccx/cvo.def"
 
@@ -338,7 +336,7 @@ bool pccx_resolve_CVO_SCALE(const pccx_control *control, pccx_op *op, pccx_rejec
 {
     resolve_cvo_fields(op);
     if (op->src == PCCX_TAG_FIFO)
-        return reject(why, PCCX_CODE_SCALE_FIFO, "CVO_SCALE takes its scalar and its vector from L2");
+        return pccx_reject(why, PCCX_CODE_SCALE_FIFO, "CVO_SCALE takes its scalar and its vector from L2");
     return resolve_cvo(control, op, 1 + vector_size(op->length), op->length, why);
 }
 
@@ -347,7 +345,7 @@ bool pccx_resolve_CVO_SCALE(const pccx_control *control, pccx_op *op, pccx_rejec
 bool pccx_resolve(const pccx_control *control, unsigned row, uint64_t word, pccx_op *op, pccx_rejection *why)
 {
     assert(row < control->isa->insn_count);
-    const pccx_handler *handler = &control->handlers[row];
+    const pccx_handler *handler = row < PCCX_INSNS ? &control->handlers[row] : &pccx_extension_handler;
     *op = (pccx_op){.insn = &control->isa->insns[row],
                     .handler = handler,
                     .row = (uint16_t)row,

@@ -21,6 +21,11 @@ void pccx_pop_fifo(pccx_machine *m, unsigned fifo, uint64_t count);
 /* Zeroes the lanes after the `count` elements of a vector, up to the end of its last L2 word. */
 void pccx_clear_padding(uint8_t *vector, uint64_t count);
 
+/* cvo.c: y[i] of an extension's function of x[i] and, with two inputs, of the old y[i]. */
+struct tv_operation;
+bool pccx_execute_elements(pccx_machine *m, const pccx_op *op, const struct tv_operation *operation,
+                           pccx_rejection *why);
+
 /* Per-instruction scratch memory, valid until the next call. NULL when out of memory, which pccx_reject_memory then
  * reports. */
 void *pccx_scratch(pccx_machine *m, size_t bytes);
