@@ -407,6 +407,10 @@ bool cmdq_net_is_host_gather(const cmdq_network *net, const tv_graph_node *n);
 uint32_t cmdq_net_unrepeatable(const tv_graph *graph, const bool *channels_last, const tv_graph_node *n);
 
 const char *cmdq_net_binary_lacks(const cmdq_network *net, const tv_graph_node *n);
+
+/* The opcode of an extension that computes the operator of the node from one input; -1: there is none. */
+int cmdq_net_extension(const tv_graph_node *n);
+
 void cmdq_net_emit_unary(cmdq_network *net, const tv_graph_node *n);
 void cmdq_net_emit_binary(cmdq_network *net, const tv_graph_node *n);
 void cmdq_net_emit_rows(cmdq_network *net, const tv_graph_node *n); /* along the last axis */

@@ -2,6 +2,7 @@
 /* Operators of networks element by element, along the last axis, and Concat. */
 #include <math.h>
 
+#include "isa/extend.h"
 #include "lower/cmdq/network.h"
 
 static bool is_constant(const cmdq_network *net, uint32_t value)
@@ -29,11 +30,20 @@ static const char *const unary_names[TV_OPS] = {[TV_OP_RELU] = "relu",
 static const char *const binary_names[TV_OPS] = {
     [TV_OP_DIV] = "div", [TV_OP_MIN] = "min", [TV_OP_MAX] = "max", [TV_OP_POW] = "pow"};
 
+int cmdq_net_extension(const tv_graph_node *n)
+{
+    const tv_graph_op_info *info = &tv_graph_op_infos[n->op];
+    bool simple = info->class == TV_CLASS_UNARY && !*info->attributes;
+    return simple ? tv_isa_find_operator(&tv_isa_cmdq, info->name, 1) : -1;
+}
+
 static void begin_unary(cmdq_network *net, const tv_graph_node *n, cmdq_lower_operand in, cmdq_lower_operand out,
                         uint64_t count)
 {
     const tv_graph_attrs *a = &n->attrs;
-    cmdq_opcode opcode = n->op == TV_OP_SWISH  ? CMDQ_VE_SILU_TILE
+    int added = cmdq_net_extension(n);
+    cmdq_opcode opcode = added >= 0            ? (cmdq_opcode)added
+                         : n->op == TV_OP_SWISH  ? CMDQ_VE_SILU_TILE
                          : n->op == TV_OP_GELU ? CMDQ_VE_GELU_TILE
                                                : CMDQ_VE_UNARY_TILE;
     cmdq_lower_begin_vector(&net->l, opcode, in, out, 1, count);

@@ -86,6 +86,13 @@ static const handler handlers[TV_OPS] = {
     [TV_OP_GATHER] = {cmdq_net_selection_lacks, cmdq_net_emit_selection},
 };
 
+/* An opcode of an extension serves where the machine has none. */
+static const handler *handler_of(const tv_graph_node *n)
+{
+    static const handler unary = {NULL, cmdq_net_emit_unary};
+    return !handlers[n->op].emit && cmdq_net_extension(n) >= 0 ? &unary : &handlers[n->op];
+}
+
 static bool is_empty(const cmdq_network *net, const tv_graph_node *n)
 {
     bool empty = tv_graph_elements(net->graph, n->output) == 0;
@@ -106,7 +113,7 @@ static bool reads_other_type(const cmdq_network *net, const tv_graph_node *n)
 
 const char *cmdq_net_lacks(const cmdq_network *net, const tv_graph_node *n)
 {
-    const handler *h = &handlers[n->op];
+    const handler *h = handler_of(n);
     if (tv_graph_value_at(net->graph, n->output)->element != TV_ELEMENT_F32 || reads_other_type(net, n))
         return "values of this element type";
     if (is_empty(net, n))
@@ -121,7 +128,7 @@ const char *cmdq_net_lacks(const cmdq_network *net, const tv_graph_node *n)
 void cmdq_net_emit_node(cmdq_network *net, const tv_graph_node *n)
 {
     bool is_product = n->op == TV_OP_CONV || n->op == TV_OP_LINEAR; /* these explain themselves */
-    handlers[n->op].emit(net, n);
+    handler_of(n)->emit(net, n);
     if (net->layers[net->node].tiles && !is_product)
         cmdq_net_explain_values(net, n);
 }
