@@ -31,7 +31,7 @@ def parameters(text):
             one = " ".join(text[start:i].split())
             start = i + 1
             name = re.search(r"\(\*(\w+)\)", one) or re.search(r"(\w+)(?:\[\w*\])?$", one)
-            if one != "void":
+            if one not in ("void", "..."):
                 found.append((name.group(1), one[: name.start(1)].strip()))
     return found
 
@@ -39,7 +39,7 @@ def parameters(text):
 def owner(function, params):
     """The first parameter when it is the object that the function belongs to."""
     kind = re.search(r"tv_\w+", params[0][1]) if params else None
-    handles = ("tv_codec", "tv_config", "tv_program", "tv_machine", "tv_snapshot", "tv_debug", "tv_llm", "tv_llm_session", "tv_network", "tv_network_session", "tv_input", "tv_output", "tv_output_group",
+    handles = ("tv_codec", "tv_config", "tv_program", "tv_machine", "tv_snapshot", "tv_debug", "tv_llm", "tv_llm_session", "tv_operation", "tv_network", "tv_network_session", "tv_input", "tv_output", "tv_output_group",
                "tv_report_writer", "tv_trace_writer", "tv_json_writer", "tv_trace_summary", "tv_trace_diff")
     return params[0][0] if kind and kind.group(0) in handles and "*" in params[0][1] and "**" not in params[0][1] else None
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounding for CMDQ, which networks trained for quantization have: VE_ROUND_TILE computes the nearest integer, of two the
- * even one. `trivet infer` uses it for the operator Round of ONNX. */
+/* Rounding for CMDQ, which networks trained for quantization have: VE_ROUND_TILE computes the nearest integer, of two
+ * the even one. `trivet infer` uses it for the operator Round of ONNX. */
 #include <math.h>
 #include <trivet/extension.h>
 

@@ -73,8 +73,8 @@ typedef struct tv_extension {
 
 /* Defines the symbol of an extension: TV_EXTENSION("squares", rows), where `rows` is an array. */
 #define TV_EXTENSION(name_, rows_)                                                                                     \
-    extern TV_API const tv_extension trivet_extension;                                                                 \
-    TV_API const tv_extension trivet_extension = {TV_EXTENSION_VERSION, sizeof(rows_) / sizeof *(rows_), (name_), (rows_)}
+    extern const tv_extension trivet_extension;                                                                        \
+    const tv_extension trivet_extension = {TV_EXTENSION_VERSION, sizeof(rows_) / sizeof *(rows_), (name_), (rows_)}
 
 /* ---- For the functions of an extension ---- */
 
@@ -88,25 +88,31 @@ TV_API double tv_operation_number(const tv_operation *op, const char *name);
 /* The value of the machine's parameter `key`, an integer. 0: there is no such parameter. */
 TV_API uint64_t tv_operation_parameter(const tv_operation *op, const char *key);
 
-/* Copies `bytes` bytes of the machine's memory, for `resolve` on OpenNPU; `addr` counts units of the space. Returns 0,
- * and `data` is zero, if the range is not in the space, or the machine has no data now. */
+/* Copies `bytes` bytes of the machine's memory to `data`, from unit `addr` of the address space `space` on, for
+ * `resolve` on OpenNPU. Returns 0, and `data` is zero, if the range is not in the space, or the machine has no data
+ * now. */
 TV_API int tv_operation_load(const tv_operation *op, const char *space, uint64_t addr, void *data, size_t bytes);
 
-/* State that the operation reads, or writes in full, `bytes` bytes from unit `addr` of an address space on: L2 or host
- * memory of pccx, registers that are operands or data memory of OpenNPU, SPM of CMDQ. At most six in all. */
+/* States that the operation reads `bytes` bytes from unit `addr` of the address space `space` on: L2 or host memory of
+ * pccx, registers that are operands or data memory of OpenNPU, SPM of CMDQ. At most six ranges in all. */
 TV_API void tv_operation_reads(tv_operation *op, const char *space, uint64_t addr, uint64_t bytes);
+
+/* States that it writes all of `bytes` bytes from unit `addr` of `space` on, likewise. */
 TV_API void tv_operation_writes(tv_operation *op, const char *space, uint64_t addr, uint64_t bytes);
 
-/* Rejects the operation for a reason, of which 150 bytes are kept. Returns 0, for `resolve` to return. */
-TV_API int tv_operation_reject(tv_operation *op, const char *format, ...) TV_PRINTF(2, 3);
+/* Rejects `op` for a reason, `format` as of printf, of which 150 bytes are kept. Returns 0, for `resolve` to return. */
+TV_API int tv_operation_reject(tv_operation *op, const char *format, ...);
 
-/* The bytes of range `i` that is read, or of range `i` that is written, for `execute`, in the order of the calls above.
- * NULL: there is none. */
+/* The bytes of range `i` of those that `op` reads, in the order of tv_operation_reads, for `execute`. NULL: there is
+ * none. */
 TV_API const void *tv_operation_input(const tv_operation *op, unsigned i);
+
+/* The bytes of range `i` of those that `op` writes, in the order of tv_operation_writes, zero at first, for `execute`.
+ * NULL: there is none. */
 TV_API void *tv_operation_output(tv_operation *op, unsigned i);
 
-/* Reports an inner value, before it is rounded, of element `element` of the result, for commit logs. `name` is static.
- */
+/* Reports an inner value of `op`, before it is rounded, for commit logs: `value` of element `element` of the result.
+ * `name` is static. */
 TV_API void tv_operation_value(tv_operation *op, const char *name, uint64_t element, double value);
 
 /* ---- For programs that use the library ---- */

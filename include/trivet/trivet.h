@@ -13,7 +13,8 @@
  * that are passed in are not freed; a comment says when the library keeps a pointer ("borrowed").
  * Threads. Different objects may be used from different threads at once. One object belongs to one thread at a time,
  * except that const objects which their header calls read-only may be shared.
- * The library does not print, exit, or change the locale, and its only global state is constant.
+ * The library does not print, exit, or change the locale, and its only global state is constant, but for instructions
+ * that tv_extension_load adds.
  *
  * Structs that may grow (tv_program_options, tv_run_limits, tv_debug_options, tv_llm_options, tv_llm_sampling,
  * tv_network_open_options, tv_generate_options, tv_cover_close_options, tv_fit_options,

@@ -269,13 +269,14 @@ static tv_status check_texts(const job *j)
         return reject(j, "trivet/extension.h describes a row", "a text is missing: unit, meaning%s",
                       j->isa->word_bits ? ", mnemonic, format or fixed" : "");
     if (!row->cost || (row->elements ? row->inputs < 1 || row->inputs > 2 : !row->resolve || !row->execute))
-        return reject(j, "trivet/extension.h describes a row", "it lacks cost, or elements with inputs of 1 or 2, or "
-                                                               "resolve and execute");
+        return reject(j, "trivet/extension.h describes a row",
+                      "it lacks cost, or elements with inputs of 1 or 2, or "
+                      "resolve and execute");
     for (unsigned i = 0; i < j->isa->insn_count; i++) {
         const tv_insn *other = &j->isa->insns[i];
         if (strcmp(row->id, other->id) == 0 || (row->mnemonic && strcmp(row->mnemonic, other->mnemonic) == 0))
-            return reject(j, NULL, "%s is an instruction of %s already", strcmp(row->id, other->id) ? row->mnemonic : row->id,
-                          j->isa->target);
+            return reject(j, NULL, "%s is an instruction of %s already",
+                          strcmp(row->id, other->id) ? row->mnemonic : row->id, j->isa->target);
     }
     return TV_OK;
 }

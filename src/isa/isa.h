@@ -157,7 +157,7 @@ typedef struct tv_insn {
     const char *since, *deprecated_since; /* versions, or NULL */
     const char *unit;
     const char *meaning;
-    const char *source; /* the document and section that defines it */
+    const char *source;                        /* the document and section that defines it */
     const struct tv_extension_insn *extension; /* the row of an extension (isa/extend.h), or NULL */
 } tv_insn;
 
@@ -185,9 +185,9 @@ typedef struct tv_isa {
     unsigned field_count;
     const tv_parameter *parameters;
     unsigned parameter_count, common_count; /* the first `common_count` belong to every entry */
-    tv_insn *insns; /* written by isa/extend.c alone */
+    tv_insn *insns;                         /* written by isa/extend.c alone */
     unsigned insn_count;
-    unsigned insn_room; /* rows of `insns`, with those for extensions */
+    unsigned insn_room;       /* rows of `insns`, with those for extensions */
     unsigned published_minor; /* instructions of later minor versions are additions to the published set; 0: unused */
     const tv_alternate *alternates;
     unsigned alternate_count;

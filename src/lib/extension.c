@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads extensions: opens the shared object, checks it, and adds its rows to the instruction sets. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdlib.h>
 
 #include "isa/extend.h"
@@ -65,18 +66,29 @@ static tv_status check_extension(const char *path, const tv_extension *e, const 
 tv_status tv_extension_load(const char *path, const tv_diag_sink *sink)
 {
     char *file = realpath(path, NULL); /* dlopen searches other folders for a name without a slash */
+    if (!file && errno == ENOMEM)
+        return tv_fail_memory(sink);
     if (!file)
-        return tv_fail(sink, TV_ERR_IO, TV_CODE(FILE_OPEN), NULL, "cannot open '%s'", path);
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(FILE_OPEN),
+                       "check the name; paths are relative to the current folder", "cannot read '%s': %s", path,
+                       strerror(errno));
     void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        const char *reason = dlerror();
+        if (strncmp(reason, file, strlen(file)) == 0 && reason[strlen(file)] == ':')
+            reason += strlen(file) + 1 + strspn(reason + strlen(file) + 1, " ");
+        tv_status status = tv_fail(sink, TV_ERR_INPUT, TV_CODE(EXTENSION_FILE),
+                                   "cc -shared -fPIC -o FILE.so FILE.c $(pkg-config --cflags trivet)",
+                                   "cannot load '%s': %s", path, reason);
+        free(file);
+        return status;
+    }
     free(file);
-    if (!library)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(EXTENSION_FILE),
-                       "cc -shared -fPIC -o FILE.so FILE.c $(pkg-config --cflags trivet)", "cannot load '%s': %s", path,
-                       dlerror());
     const tv_extension *e = dlsym(library, "trivet_extension");
-    tv_status status = e ? check_extension(path, e, sink)
-                         : tv_fail(sink, TV_ERR_INPUT, TV_CODE(EXTENSION_FILE), "TV_EXTENSION(\"name\", rows) defines it",
-                                   "'%s' has no symbol 'trivet_extension'", path);
+    tv_status status =
+        e ? check_extension(path, e, sink)
+          : tv_fail(sink, TV_ERR_INPUT, TV_CODE(EXTENSION_FILE), "TV_EXTENSION(\"name\", rows) defines it",
+                    "'%s' has no symbol 'trivet_extension'", path);
     if (status == TV_OK)
         status = add_rows(e, sink);
     if (status != TV_OK)

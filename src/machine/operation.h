@@ -3,8 +3,8 @@
  *
  * A machine makes a tv_operation for an instruction of an extension, lets the extension state the ranges that it reads
  * and writes (tv_operation_resolve), checks them in its own terms, and has it executed on copies of these ranges
- * (tv_operation_execute). Elementwise instructions have no ranges of their own: the machine resolves them as it does its
- * own, and calls `elements` with binary32 numbers. */
+ * (tv_operation_execute). Elementwise instructions have no ranges of their own: the machine resolves them as it does
+ * its own, and calls `elements` with binary32 numbers. */
 #ifndef TV_MACHINE_OPERATION_H
 #define TV_MACHINE_OPERATION_H
 

@@ -73,14 +73,14 @@ typedef struct cmdq_extra {
 
 /* Where the fields of each opcode are stored. Field lists are those of the opcode table. */
 typedef struct cmdq_layout {
-    uint8_t first[CMDQ_FIELDS];                 /* the first field of the same name */
+    uint8_t first[CMDQ_FIELDS];                      /* the first field of the same name */
     uint8_t use[CMDQ_OPCODES_ROOM][CMDQ_FIELDS];     /* position of a field in the list; CMDQ_NO_USE: not in the list */
     uint8_t by_name[CMDQ_OPCODES_ROOM][CMDQ_FIELDS]; /* the same, indexed by the first field of that name */
     uint8_t offset[CMDQ_OPCODES_ROOM][64];           /* units before a field if all fields before it are given */
-    uint8_t size[CMDQ_FIELDS];                  /* units of a field: 0, 1 or 2 */
+    uint8_t size[CMDQ_FIELDS];                       /* units of a field: 0, 1 or 2 */
     uint64_t required[CMDQ_OPCODES_ROOM];            /* bit mask of required fields */
     uint64_t required_members[CMDQ_OPCODES_ROOM];    /* bit mask of members that are required if the object is given */
-    int64_t integers[CMDQ_FIELDS];              /* default values */
+    int64_t integers[CMDQ_FIELDS];                   /* default values */
     double reals[CMDQ_FIELDS];
 } cmdq_layout;
 

@@ -120,8 +120,9 @@ typedef struct reader {
     /* The fast path. */
     bool slow_path_only;
     fast_name fast_names[CMDQ_FIELDS];
-    uint8_t next_name[CMDQ_OPCODES_ROOM + 1][CMDQ_FIELDS + 1]; /* [opcode][name plus 1, or 0]: the name that came after it
-                                                             the last time; the last row: opcode unknown, or a member */
+    uint8_t next_name[CMDQ_OPCODES_ROOM + 1]
+                     [CMDQ_FIELDS + 1]; /* [opcode][name plus 1, or 0]: the name that came after it
+                                      the last time; the last row: opcode unknown, or a member */
     uint32_t last_string[CMDQ_FIELDS];
 } reader;
 

@@ -154,6 +154,8 @@ static void configurations(void **state)
     NULL_CASE(tv_config_profile_at, target);
     assert_int_equal(tv_config_profile_at(NULL, 0, &name, &description), 1);
     tv_dtype type;
+    NULL_CASE(tv_extension_load, sink);
+    assert_int_equal(tv_extension_load("/nowhere.so", NULL), TV_ERR_INPUT);
     NULL_CASE(tv_dtype_parse, sink);
     assert_int_equal(tv_dtype_parse("none", NULL, &type), TV_ERR_INPUT);
     assert_int_equal(tv_dtype_parse("bf16", NULL, &type), TV_OK);

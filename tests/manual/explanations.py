@@ -34,6 +34,8 @@ NOT_RUN = {
     "TV-O005": "no later version of the program format exists",
     "TV-O006": "the assembler rejects such data; tests/unit/test_object.c writes a file",
     "TV-S008": "it depends on the Slurm of the host; tests/slurm/run.sh has one",
+    **{f"TV-X00{i}": "it needs a shared object; tests/extensions/run.py builds some" for i in range(1, 4)},
+    **{code: "it needs an extension; tests/extensions/run.py builds some" for code in ("TV-P023", "TV-N012", "TV-Q036")},
     "TV-V003": "the command makes the machine that the log is of",
     "TV-T005": "the commands reject it before; only a program that uses the library can ask for it",
     **{f"TV-L06{i}": "no command writes such a network; tests/unit/test_onnx.c does" for i in range(1, 4)},

@@ -42,10 +42,10 @@ static void begin_unary(cmdq_network *net, const tv_graph_node *n, cmdq_lower_op
 {
     const tv_graph_attrs *a = &n->attrs;
     int added = cmdq_net_extension(n);
-    cmdq_opcode opcode = added >= 0            ? (cmdq_opcode)added
-                         : n->op == TV_OP_SWISH  ? CMDQ_VE_SILU_TILE
-                         : n->op == TV_OP_GELU ? CMDQ_VE_GELU_TILE
-                                               : CMDQ_VE_UNARY_TILE;
+    cmdq_opcode opcode = added >= 0             ? (cmdq_opcode)added
+                         : n->op == TV_OP_SWISH ? CMDQ_VE_SILU_TILE
+                         : n->op == TV_OP_GELU  ? CMDQ_VE_GELU_TILE
+                                                : CMDQ_VE_UNARY_TILE;
     cmdq_lower_begin_vector(&net->l, opcode, in, out, 1, count);
     if (n->op == TV_OP_GELU && a->approximate)
         tv_queue_builder_text(net->l.builder, CMDQ_F_approximation, "tanh");

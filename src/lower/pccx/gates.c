@@ -44,7 +44,8 @@ static void begin_activation(pccx_lowering *l, const pccx_lower_gates *a, chunk 
     emit_function(l, a, PCCX_CVO_EXP, a->sigmoid, a->gate, c, PCCX_LOWER_ACCM);
 }
 
-/* The second part; the result goes to host memory, where the next program streams it, unless an extension multiplies. */
+/* The second part; the result goes to host memory, where the next program streams it, unless an extension multiplies.
+ */
 static void end_activation(pccx_lowering *l, const pccx_lower_gates *a, chunk c)
 {
     uint32_t offset = c.first * pccx_lower_l2_size(a->columns);
@@ -79,7 +80,8 @@ tv_status pccx_lower_activated(pccx_lowering *l, const tv_graph_node *n, const t
         uint32_t count = a.rows * a.columns;
         pccx_lower_product_of_rows(l, a.sigmoid, a.sigmoid, a.gate, count);
         for (uint32_t r = 0; r < a.rows; r++)
-            pccx_lower_scale(l, a.out + r * pccx_lower_l2_size(a.columns), a.sigmoid + r * pccx_lower_l2_size(a.columns),
+            pccx_lower_scale(l, a.out + r * pccx_lower_l2_size(a.columns),
+                             a.sigmoid + r * pccx_lower_l2_size(a.columns),
                              pccx_lower_common_scalar(l, PCCX_COMMON_MINUS_ONE), a.columns, 0);
         return TV_OK;
     }

@@ -25,8 +25,7 @@ static void emit_squares(pccx_lowering *l, const tv_graph_node *n, const norm_it
     uint32_t x = t->input + i * t->words, constant = l->plan.constants + pccx_lower_constants_of(l, n)->constant;
     pccx_lower_move(l, pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_SUM) + i, constant, 1);
     pccx_lower_move(l, pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_NORM_INPUT) + i * (t->words + 1) + 1, x, t->size);
-    uint32_t squares = pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_SQUARES) +
-                       i * pccx_lower_l2_size(square_count(l, t));
+    uint32_t squares = pccx_lower_scratch_addr(l, n, PCCX_SCRATCH_SQUARES) + i * pccx_lower_l2_size(square_count(l, t));
     if (squares_on_sfu(l))
         pccx_lower_product_of_rows(l, squares, x, x, t->size);
     else

@@ -136,8 +136,11 @@ static const cmdq_handlers one_input = {.engine_class = CMDQ_VE,
                                          .compute = compute_elements,
                                          .split = CMDQ_SPLIT_ELEMENTS,
                                          .task_elements = CMDQ_TASK_MANY},
-                           vector_ranges = {.engine_class = CMDQ_VE, .resolve = resolve_ranges, .execute = execute_ranges},
-                           tensor_ranges = {.engine_class = CMDQ_TE, .resolve = resolve_ranges, .execute = execute_ranges};
+                           vector_ranges = {.engine_class = CMDQ_VE,
+                                            .resolve = resolve_ranges,
+                                            .execute = execute_ranges},
+                           tensor_ranges = {
+                               .engine_class = CMDQ_TE, .resolve = resolve_ranges, .execute = execute_ranges};
 
 const cmdq_handlers *cmdq_extension_handlers(unsigned opcode)
 {
@@ -157,7 +160,7 @@ static bool requires(const tv_insn *insn, cmdq_field field)
 
 const char *cmdq_accepts(const tv_insn *insn)
 {
-    static const uint8_t vector_fields[] = {CMDQ_F_ve_id,      CMDQ_F_in_bank, CMDQ_F_in_offset, CMDQ_F_out_bank,
+    static const uint8_t vector_fields[] = {CMDQ_F_ve_id,      CMDQ_F_in_bank, CMDQ_F_in_offset,       CMDQ_F_out_bank,
                                             CMDQ_F_out_offset, CMDQ_F_length,  CMDQ_F_qbits_activation};
     bool tensor = strcmp(insn->unit, "TE") == 0;
     if (!tensor && strcmp(insn->unit, "VE") != 0)

@@ -66,7 +66,8 @@ bool cmdq_resolve(const cmdq_queue *queue, const cmdq_params *params, uint32_t i
 {
     cmdq_resolver r = {queue, params, &queue->entries.data[index], op, error, next_dma};
     memset(op, 0, offsetof(cmdq_op, tiles));
-    op->handlers = r.entry->opcode < CMDQ_OPCODES ? &cmdq_ops[r.entry->opcode] : cmdq_extension_handlers(r.entry->opcode);
+    op->handlers =
+        r.entry->opcode < CMDQ_OPCODES ? &cmdq_ops[r.entry->opcode] : cmdq_extension_handlers(r.entry->opcode);
     op->engine = CMDQ_NO_ENGINE;
     op->role = cmdq_has_field(queue, r.entry, CMDQ_F_compute_role)
                    ? (uint8_t)cmdq_integer(queue, r.entry, CMDQ_F_compute_role)

@@ -21,7 +21,7 @@ static tv_operation operation_of(const tv_config *config, const tv_insn *insn, u
 static tv_operation operation_at(opennpu_machine *m, const opennpu_op *op, tv_operation_rejection *why)
 {
     tv_operation operation = operation_of(m->config, m->opcodes.rows[op->insn].insn, op->word, why);
-    operation.target = &tv_target_opennpu;
+    operation.target = tv_config_schema(m->config)->machine;
     operation.state = m;
     operation.values = m->values;
     return operation;

@@ -3,8 +3,8 @@
 #ifndef TV_MACHINE_OPENNPU_EXTENSION_H
 #define TV_MACHINE_OPENNPU_EXTENSION_H
 
-#include "machine/operation.h"
 #include "machine/opennpu/internal.h"
+#include "machine/operation.h"
 
 /* Sets a row of the opcode table, whose `insn` is set, but for its operands. TV_ERR_INPUT: its cost is out of range. */
 tv_status opennpu_extension_row(opennpu_opcode *row, const tv_config *config, const tv_diag_sink *sink);

@@ -245,10 +245,8 @@ uint64_t opennpu_timing_stall(opennpu_timing *timing, const opennpu_op *op);
 /* How long the operation occupies its engine. */
 uint64_t opennpu_engine_ticks(const opennpu_timing *timing, const opennpu_op *op);
 void opennpu_timing_drain(opennpu_timing *timing);
-extern const char *const opennpu_stall_reason_names[OPENNPU_STALL_REASONS];
-
-/* opcodes.c */
 extern const char *const opennpu_engine_names[OPENNPU_ENGINES];
+extern const char *const opennpu_stall_reason_names[OPENNPU_STALL_REASONS];
 
 /* lane_unit.c. tv_target.compute_lanes: what `word` writes to at most OPENNPU_K_MAX lanes. TV_ERR_MEMORY. */
 tv_status opennpu_compute_lanes(const tv_config *config, uint64_t word, size_t lanes, const uint32_t *const sources[3],

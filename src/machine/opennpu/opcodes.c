@@ -8,13 +8,6 @@
 #include "machine/opennpu/ops.h"
 #include "machine/opennpu/params.h"
 
-const char *const opennpu_engine_names[OPENNPU_ENGINES] = {
-    [OPENNPU_ENGINE_VALU] = "VALU",
-    [OPENNPU_ENGINE_MMA] = "MMA",
-    [OPENNPU_ENGINE_PORT] = "PORT",
-    [OPENNPU_ENGINE_ISSUE] = "ISSUE",
-};
-
 /* ---- The tables ---- */
 
 /* The columns of ops.def. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instructions of extensions: an elementwise one is a CVO with another function; any other has the ranges of L2 and host
- * memory that the extension states. */
+/* Instructions of extensions: an elementwise one is a CVO with another function; any other has the ranges of L2 and
+ * host memory that the extension states. */
 #include <inttypes.h>
 
 #include "machine/operation.h"
-#include "machine/pccx/params.h"
 #include "machine/pccx/resolver.h"
 #include "machine/pccx/vectors.h"
 
@@ -31,8 +30,7 @@ const char *pccx_accepts(const tv_insn *insn)
     int engine = find_engine(insn->unit);
     if (engine < 0)
         return "the unit is none of GEMM, GEMV, SFU, ACP and none";
-    if (insn->extension->elements &&
-        (insn->format != PCCX_FORMAT_CVO || engines[engine].engine != PCCX_ENGINE_SFU))
+    if (insn->extension->elements && (insn->format != PCCX_FORMAT_CVO || engines[engine].engine != PCCX_ENGINE_SFU))
         return "elementwise instructions have the format CVO and the unit SFU";
     return NULL;
 }
@@ -132,7 +130,7 @@ static bool execute(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
 {
     tv_operation_rejection reason;
     tv_operation operation = operation_of(&m->control, op, &reason);
-    operation.target = &tv_target_pccx;
+    operation.target = tv_config_schema(m->config)->machine;
     operation.state = m;
     operation.values = m->values;
     if (op->insn->extension->elements)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handlers of each instruction, expanded from the instruction table. */
-#include "machine/pccx/handlers.h"
+/* The handlers of each instruction, expanded from the instruction table, and their use. */
+#include "machine/pccx/resolver.h"
 
 const pccx_handler pccx_handlers[PCCX_INSNS] = {
 #define TV_INSN(id, mnemonic, format, fixed, operands, unit, uops, meaning, source)                                    \
@@ -8,3 +8,16 @@ const pccx_handler pccx_handlers[PCCX_INSNS] = {
 #include "isa/pccx/insns.def"
 #undef TV_INSN
 };
+
+bool pccx_resolve(const pccx_control *control, unsigned row, uint64_t word, pccx_op *op, pccx_rejection *why)
+{
+    assert(row < control->isa->insn_count);
+    const pccx_handler *handler = row < PCCX_INSNS ? &control->handlers[row] : &pccx_extension_handler;
+    *op = (pccx_op){.insn = &control->isa->insns[row],
+                    .handler = handler,
+                    .row = (uint16_t)row,
+                    .word = word,
+                    .path = PCCX_PATH_NONE,
+                    .flow = PCCX_FLOW_NONE};
+    return handler->resolve(control, op, why);
+}

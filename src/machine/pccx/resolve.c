@@ -47,16 +47,16 @@ static void ignore_flag(pccx_op *op, unsigned flag, bool set)
 }
 
 bool pccx_add_l2_range(const pccx_control *control, pccx_op *op, bool write, uint64_t addr, uint64_t size,
-                         pccx_rejection *why)
+                       pccx_rejection *why)
 {
     const char *what = write ? "destination" : "source";
     if (addr == PCCX_TAG_FIFO)
-        return pccx_reject(why, PCCX_CODE_L2_RANGE, "%s 0x1ffff names the direct FIFO, which this instruction cannot use",
-                      what);
+        return pccx_reject(why, PCCX_CODE_L2_RANGE,
+                           "%s 0x1ffff names the direct FIFO, which this instruction cannot use", what);
     if (addr > control->l2_words || size > control->l2_words - addr)
         return pccx_reject(why, PCCX_CODE_L2_RANGE,
-                      "%s l2[0x%" PRIx64 "] to l2[0x%" PRIx64 "] runs past the last addressable word 0x%" PRIx64, what,
-                      addr, addr + size - 1, control->l2_words - 1);
+                           "%s l2[0x%" PRIx64 "] to l2[0x%" PRIx64 "] runs past the last addressable word 0x%" PRIx64,
+                           what, addr, addr + size - 1, control->l2_words - 1);
     pccx_add_range(op, PCCX_STORAGE_L2, write, addr, addr + size);
     return true;
 }
@@ -65,8 +65,8 @@ static bool push_fifo(const pccx_control *control, pccx_op *op, unsigned fifo, u
 {
     if (elements > control->fifo_elements - control->fifo_count[fifo])
         return pccx_reject(why, PCCX_CODE_FIFO_OVERFLOW,
-                      "%" PRIu64 " results do not fit the direct FIFO: %u of its %u elements are in use", elements,
-                      control->fifo_count[fifo], control->fifo_elements);
+                           "%" PRIu64 " results do not fit the direct FIFO: %u of its %u elements are in use", elements,
+                           control->fifo_count[fifo], control->fifo_elements);
     pccx_add_range(op, PCCX_STORAGE_FIFO_TO_SFU + fifo, true, 0, elements);
     return true;
 }
@@ -74,8 +74,9 @@ static bool push_fifo(const pccx_control *control, pccx_op *op, unsigned fifo, u
 static bool pop_fifo(const pccx_control *control, pccx_op *op, unsigned fifo, uint64_t elements, pccx_rejection *why)
 {
     if (elements > control->fifo_count[fifo])
-        return pccx_reject(why, PCCX_CODE_FIFO_LENGTH, "%" PRIu64 " elements are needed from the direct FIFO, which has %u",
-                      elements, control->fifo_count[fifo]);
+        return pccx_reject(why, PCCX_CODE_FIFO_LENGTH,
+                           "%" PRIu64 " elements are needed from the direct FIFO, which has %u", elements,
+                           control->fifo_count[fifo]);
     pccx_add_range(op, PCCX_STORAGE_FIFO_TO_SFU + fifo, false, 0, elements);
     return true;
 }
@@ -106,7 +107,7 @@ static bool check_zero_dimension(const pccx_op *op, pccx_rejection *why)
     if (op->m && op->n && op->k)
         return true;
     return pccx_reject(why, PCCX_CODE_ZERO_DIMENSION, "weight_shape[%u] is (M %u, N %u, K %u); none may be 0",
-                  pccx_MATRIX_shape_ptr_addr(op->word), op->m, op->n, op->k);
+                       pccx_MATRIX_shape_ptr_addr(op->word), op->m, op->n, op->k);
 }
 
 static bool check_act_scale(const pccx_op *op, pccx_rejection *why)
@@ -114,7 +115,7 @@ static bool check_act_scale(const pccx_op *op, pccx_rejection *why)
     if (!tv_bf16_is_negative(op->act_scale) && (!op->act_scale || tv_bf16_is_finite(op->act_scale)))
         return true;
     return pccx_reject(why, PCCX_CODE_ACT_SCALE, "the static activation scale 0x%04x is not finite and above zero",
-                  op->act_scale);
+                       op->act_scale);
 }
 
 /* The ranges beside source and destination: the old destination and e_max. */
@@ -136,15 +137,16 @@ static bool resolve_weights(const pccx_control *control, pccx_op *op, pccx_rejec
     op->bytes = op->stream_bytes;
     if (op->stream_bytes > w->left)
         return pccx_reject(why, PCCX_CODE_UNDERRUN, "the %s stream has %" PRIu64 " bytes, %" PRIu64 " are needed",
-                      control->isa->streams[op->flow], w->left, op->stream_bytes);
+                           control->isa->streams[op->flow], w->left, op->stream_bytes);
     op->weights = (const tv_descriptor *)(const void *)w->list.data + w->next;
     op->weights_offset = w->offset;
     uint64_t left = op->stream_bytes, offset = op->weights_offset;
     for (const tv_descriptor *d = op->weights; left; d++, offset = 0) {
         uint64_t chunk = pccx_weights_chunk(d, offset, left);
         if (d->addr > control->host_bytes || offset + chunk > control->host_bytes - d->addr)
-            return pccx_reject(why, PCCX_CODE_HOST_RANGE, "weights at host[0x%" PRIx64 "] run past the last byte 0x%" PRIx64,
-                          d->addr + offset, control->host_bytes - 1);
+            return pccx_reject(why, PCCX_CODE_HOST_RANGE,
+                               "weights at host[0x%" PRIx64 "] run past the last byte 0x%" PRIx64, d->addr + offset,
+                               control->host_bytes - 1);
         left -= chunk;
     }
     return true;
@@ -158,7 +160,7 @@ static bool resolve_parallel_lane(const pccx_control *control, pccx_op *op, pccx
     uint32_t max = lanes ? control->gemv_lanes : control->gemv_cores;
     if (count > max)
         return pccx_reject(why, PCCX_CODE_LANES, "parallel_lane %u exceeds the %u %s", count, max,
-                      lanes ? "lanes of a GEMV core" : "GEMV cores");
+                           lanes ? "lanes of a GEMV core" : "GEMV cores");
     op->cores = count && !lanes ? count : control->gemv_cores;
     op->lanes = count && lanes ? count : control->gemv_lanes;
     return true;
@@ -199,7 +201,8 @@ bool pccx_resolve_GEMM(const pccx_control *control, pccx_op *op, pccx_rejection 
     if (!check_zero_dimension(op, why))
         return false;
     if (op->k > control->gemm_k_max)
-        return pccx_reject(why, PCCX_CODE_K_MAX, "K = %u exceeds the accumulation bound of %u", op->k, control->gemm_k_max);
+        return pccx_reject(why, PCCX_CODE_K_MAX, "K = %u exceeds the accumulation bound of %u", op->k,
+                           control->gemm_k_max);
     if (!check_act_scale(op, why))
         return false;
     ignore_flag(op, PCCX_IGNORED_LANES, pccx_MATRIX_parallel_lane(op->word) != 0);
@@ -228,7 +231,7 @@ static bool resolve_copy(const pccx_control *control, pccx_op *op, pccx_path pat
     op->bytes = op->copy_size * PCCX_WORD_BYTES;
     if (op->copy_size == 0)
         return pccx_reject(why, PCCX_CODE_ZERO_DIMENSION, "fmap_shape[%u] is (%u, %u, %u); none may be 0", shape_ptr,
-                      shape[0], shape[1], shape[2]);
+                           shape[0], shape[1], shape[2]);
     return true;
 }
 
@@ -239,8 +242,8 @@ static bool add_host_range(const pccx_control *control, pccx_op *op, bool write,
     op->host_addr = ((uint64_t)pccx_MEMCPY_aux_addr(op->word) << 17 | low) * PCCX_WORD_BYTES;
     if (op->host_addr > control->host_bytes || op->bytes > control->host_bytes - op->host_addr)
         return pccx_reject(why, PCCX_CODE_HOST_RANGE,
-                      "%" PRIu64 " bytes at host[0x%" PRIx64 "] run past the last byte 0x%" PRIx64, op->bytes,
-                      op->host_addr, control->host_bytes - 1);
+                           "%" PRIu64 " bytes at host[0x%" PRIx64 "] run past the last byte 0x%" PRIx64, op->bytes,
+                           op->host_addr, control->host_bytes - 1);
     pccx_add_range(op, PCCX_STORAGE_HOST, write, op->host_addr, op->host_addr + op->bytes);
     return true;
 }
@@ -321,7 +324,7 @@ bool pccx_resolve_elementwise(const pccx_control *control, pccx_op *op, pccx_rej
 #define PCCX_CVO_ELEMENTWISE(id, function, key, fill)                                                                  \
     bool pccx_resolve_##id(const pccx_control *control, pccx_op *op, pccx_rejection *why)                              \
     {                                                                                                                  \
-        return pccx_resolve_elementwise(control, op, why);                                                                  \
+        return pccx_resolve_elementwise(control, op, why);                                                             \
     }
 #include "machine/pccx/cvo.def"
 
@@ -338,19 +341,4 @@ bool pccx_resolve_CVO_SCALE(const pccx_control *control, pccx_op *op, pccx_rejec
     if (op->src == PCCX_TAG_FIFO)
         return pccx_reject(why, PCCX_CODE_SCALE_FIFO, "CVO_SCALE takes its scalar and its vector from L2");
     return resolve_cvo(control, op, 1 + vector_size(op->length), op->length, why);
-}
-
-/* ---- Any instruction ---- */
-
-bool pccx_resolve(const pccx_control *control, unsigned row, uint64_t word, pccx_op *op, pccx_rejection *why)
-{
-    assert(row < control->isa->insn_count);
-    const pccx_handler *handler = row < PCCX_INSNS ? &control->handlers[row] : &pccx_extension_handler;
-    *op = (pccx_op){.insn = &control->isa->insns[row],
-                    .handler = handler,
-                    .row = (uint16_t)row,
-                    .word = word,
-                    .path = PCCX_PATH_NONE,
-                    .flow = PCCX_FLOW_NONE};
-    return handler->resolve(control, op, why);
 }
