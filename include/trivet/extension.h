@@ -73,7 +73,7 @@ typedef struct tv_extension {
 
 /* Defines the symbol of an extension: TV_EXTENSION("squares", rows), where `rows` is an array. */
 #define TV_EXTENSION(name_, rows_)                                                                                     \
-    extern const tv_extension trivet_extension;                                                                        \
+    extern TV_API const tv_extension trivet_extension;                                                                 \
     const tv_extension trivet_extension = {TV_EXTENSION_VERSION, sizeof(rows_) / sizeof *(rows_), (name_), (rows_)}
 
 /* ---- For the functions of an extension ---- */
