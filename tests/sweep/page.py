@@ -82,7 +82,7 @@ def explained(sweep, parameter, objective):
     """Share of the variance of the objective's logarithm between the values of a parameter."""
     groups = {}
     for p in sweep["points"]:
-        if p["objectives"]:
+        if p["objectives"] and sweep["parameters"][parameter]["values"][p["values"][parameter]] != "-":
             groups.setdefault(p["values"][parameter], []).append(math.log(p["objectives"][objective]))
     everything = [v for g in groups.values() for v in g]
     center = statistics.fmean(everything)

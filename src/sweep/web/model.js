@@ -82,8 +82,10 @@ export class Sweep {
       const v = this.points[i].objectives[objective];
       return positive ? Math.log(v) : v;
     };
-    const groups = this.parameters[parameter].values.map(() => []);
-    for (const i of candidates) groups[this.points[i].values[parameter]].push(scale(i));
+    const {values} = this.parameters[parameter], groups = values.map(() => []);
+    // Points of machines without the parameter say nothing about it.
+    for (const i of candidates.filter((i) => values[this.points[i].values[parameter]] !== "-"))
+      groups[this.points[i].values[parameter]].push(scale(i));
     const all = groups.flat();
     if (!all.length) return {share: 0, means: groups.map(() => null)};
     const center = mean(all), total = mean(all.map((v) => (v - center) ** 2));

@@ -33,7 +33,7 @@ export function showSensitivity(sweep) {
   const shown = sweep.selected();
   byId("sensitivity-note").textContent =
     "How much of an objective's variance each parameter explains alone (of its logarithm, where it is positive), " +
-    `and its mean at each value, over ${number(shown.length)} points.`;
+    `and its mean at each value, over those of ${number(shown.length)} points that have it.`;
   const columns = [
     {title: "Parameter", value: (k) => sweep.parameters[k].name},
     ...sweep.objectives.map(
