@@ -11,7 +11,7 @@
 
 #include "cli/sweep_slurm.h"
 
-enum { EXTRA_MAX = 64, ARGUMENTS_MAX = EXTRA_MAX + 16 };
+enum { EXTRA_MAX = 64, ARGUMENTS_MAX = EXTRA_MAX + 16, SCRIPT_MAX = 4096 };
 
 extern char **environ;
 
@@ -61,6 +61,26 @@ static tv_status set_environment(cli *c, const char *spec, const char *folder, u
     return status;
 }
 
+/* The job's script: it names files by variables alone, and those of --extension are set here. */
+static tv_status write_script(cli *c, char script[SCRIPT_MAX])
+{
+    int n = snprintf(script, SCRIPT_MAX,
+                     "exec \"$TRIVET_SWEEP_PROGRAM\" sweep \"$TRIVET_SWEEP_SPEC\" --slice "
+                     "\"$SLURM_ARRAY_TASK_ID/$TRIVET_SWEEP_TASKS\" --folder \"$TRIVET_SWEEP_FOLDER\" -q "
+                     "--threads \"${SLURM_CPUS_PER_TASK:-1}\"");
+    const char *path;
+    for (unsigned i = 0; (path = cli_value_at(c, "extension", i)); i++) {
+        char name[40], *full = realpath(path, NULL);
+        snprintf(name, sizeof name, "TRIVET_SWEEP_EXTENSION_%u", i);
+        int failed = !full || setenv(name, full, 1);
+        free(full);
+        if (failed || n + 48 > SCRIPT_MAX)
+            return fail_slurm(c, path, failed ? errno : E2BIG);
+        n += snprintf(script + n, (size_t)(SCRIPT_MAX - n), " --extension \"$%s\"", name);
+    }
+    return TV_OK;
+}
+
 tv_status sweep_submit(cli *c, const char *spec, const char *folder, unsigned tasks)
 {
     char array[48], output[PATH_MAX + 48];
@@ -75,9 +95,10 @@ tv_status sweep_submit(cli *c, const char *spec, const char *folder, unsigned ta
     const char *extra;
     for (unsigned i = 0; i < EXTRA_MAX && (extra = cli_value_at(c, "sbatch", i)); i++)
         arguments[count++] = (char *)(uintptr_t)extra;
+    char script[SCRIPT_MAX];
     arguments[count++] = "--wrap";
-    arguments[count++] = "exec \"$TRIVET_SWEEP_PROGRAM\" sweep \"$TRIVET_SWEEP_SPEC\" --slice "
-                         "\"$SLURM_ARRAY_TASK_ID/$TRIVET_SWEEP_TASKS\" --folder \"$TRIVET_SWEEP_FOLDER\" -q "
-                         "--threads \"${SLURM_CPUS_PER_TASK:-1}\"";
+    arguments[count++] = script;
+    if (status == TV_OK)
+        status = write_script(c, script);
     return status == TV_OK ? run_sbatch(c, arguments) : status;
 }

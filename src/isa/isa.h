@@ -188,6 +188,7 @@ typedef struct tv_isa {
     tv_insn *insns;                         /* written by isa/extend.c alone */
     unsigned insn_count;
     unsigned insn_room;       /* rows of `insns`, with those for extensions */
+    char extensions[65];      /* SHA-256 of the files that added rows, as text; "": none */
     unsigned published_minor; /* instructions of later minor versions are additions to the published set; 0: unused */
     const tv_alternate *alternates;
     unsigned alternate_count;

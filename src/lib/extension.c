@@ -2,6 +2,7 @@
 /* Loads extensions: opens the shared object, checks it, and adds its rows to the instruction sets. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <sha2.h>
 #include <stdlib.h>
 
 #include "isa/extend.h"
@@ -49,6 +50,19 @@ static tv_status add_rows(const tv_extension *e, const tv_diag_sink *sink)
     return status;
 }
 
+/* Results of a set with these rows are not those of another one: the sets keep a digest of the files. */
+static void note_file(const tv_extension *e, const uint8_t *data, size_t size)
+{
+    for (uint32_t i = 0; i < e->insn_count; i++) {
+        tv_isa *isa = tv_isa_to_extend(e->insns[i].target);
+        SHA2_CTX hash;
+        SHA256Init(&hash);
+        SHA256Update(&hash, (const uint8_t *)isa->extensions, strlen(isa->extensions));
+        SHA256Update(&hash, data, size);
+        SHA256End(&hash, isa->extensions);
+    }
+}
+
 static tv_status check_extension(const char *path, const tv_extension *e, const tv_diag_sink *sink)
 {
     if (e->version != TV_EXTENSION_VERSION)
@@ -89,8 +103,14 @@ tv_status tv_extension_load(const char *path, const tv_diag_sink *sink)
         e ? check_extension(path, e, sink)
           : tv_fail(sink, TV_ERR_INPUT, TV_CODE(EXTENSION_FILE), "TV_EXTENSION(\"name\", rows) defines it",
                     "'%s' has no symbol 'trivet_extension'", path);
+    tv_input input = {0};
+    if (status == TV_OK)
+        status = tv_input_open(path, sink, &input);
     if (status == TV_OK)
         status = add_rows(e, sink);
+    if (status == TV_OK)
+        note_file(e, input.data, input.size);
+    tv_input_close(&input);
     if (status != TV_OK)
         dlclose(library);
     return status; /* a loaded extension stays: its rows are in the tables */

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/diag.h"
 #include "base/schema.h"
+#include "machine/target.h"
 #include "sim/pool.h"
 #include "sweep/pareto.h"
 #include "sweep/sweep.h"
@@ -56,13 +57,16 @@ static double now_seconds(void)
 
 /* ---- One result ---- */
 
-/* The configuration as text, a line for each parameter. NULL: out of memory. */
+/* The configuration as text, a line for each parameter, and one for extensions. NULL: out of memory. */
 static char *describe_config(const tv_config *config)
 {
     tv_buf text = {0};
     tv_config_entry e;
     for (unsigned i = 0; tv_config_at(config, i, &e); i++)
         tv_buf_printf(&text, "%s=%s\n", e.key, e.value);
+    const tv_isa *isa = ((const tv_target *)tv_config_schema(config)->machine)->isa;
+    if (*isa->extensions)
+        tv_buf_printf(&text, "extensions=%s\n", isa->extensions);
     return tv_buf_take(&text);
 }
 

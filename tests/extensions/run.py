@@ -313,6 +313,13 @@ def a_network_uses_the_opcode(t):
     t.expect("executed", "Round" in t.output("infer", path, "-t", "cmdq", "--verify", extension="round"))
 
 
+def a_sweep_does_not_mix_results(t):
+    t.write("multiply.s", MULTIPLY.replace("cvo.mul l2[0], l2[1]", "cvo.exp l2[0], l2[1]").replace("cvo.mul l2[1], l2[0], len=8, accm", ""))
+    spec = t.write("space.ini", "[sweep]\nobjectives = cycles\n[workload w]\nprogram = multiply.s\n[target pccx]\ncvo.tail = 2, 4\n")
+    computed = lambda extension: re.search(r"(\d+) results computed", t.output("sweep", spec, "-o", "space.db", extension=extension))[1]
+    t.equal("results computed", [computed(None), computed(None), computed("multiply"), computed("multiply")], ["2", "0", "2", "0"])
+
+
 def bad_extensions_are_rejected(t):
     for name, old, new, code, text in REJECTED:
         more, define = ("", DEFINE.replace(old, new)) if old else (new, DEFINE)
@@ -351,7 +358,7 @@ def main():
     options = suites.parse_arguments(__doc__, "build")
     t = Extensions(options.build, options)
     t.run_tests([examples_are_short, the_product_is_exact, random_products_are_rounded_once, every_command_knows_pccx, pccx_takes_the_stated_cycles,
-                 a_language_model_uses_the_product, a_tile_is_loaded, an_opcode_rounds, a_network_uses_the_opcode, bad_extensions_are_rejected,
+                 a_language_model_uses_the_product, a_tile_is_loaded, an_opcode_rounds, a_network_uses_the_opcode, a_sweep_does_not_mix_results, bad_extensions_are_rejected,
                  an_instruction_that_rejects_is_a_fault], t)
     sys.exit(t.finish())
 
