@@ -4,9 +4,11 @@
  * with binary64.
  *
  *     driver-app           the product and the softmax
- *     driver-app --faulty  with an instruction that faults in between: the application clears the error and repeats */
+ *     driver-app --faulty  with an instruction that faults in between: the application clears the error and repeats
+ *     driver-app --masked  a function of 70,000 numbers, whose count is masked to the field of the instruction */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "hal.h"
@@ -117,11 +119,34 @@ static double max_error(void)
     return error;
 }
 
+/* An error of drivers: the functions take any count, and the word only its low bits. */
+static void apply_function(uint32_t dst, uint32_t src, uint32_t count)
+{
+    uca_hal_issue_instr(UINT64_C(0x4) << 60 | (uint64_t)(src & 0x1FFFF) << 39 | (uint64_t)(dst & 0x1FFFF) << 22 |
+                        (uint64_t)(count & 0xFFFF) << 6);
+}
+
+static int run_masked(void)
+{
+    uca_hal_issue_instr(word_of("memset fmap_shape[0], 35000, 2, 1"));
+    uca_hal_issue_instr(word_of("memcpy l2[0], host[0], shape=0"));
+    apply_function(0x4000, 0, 70000);
+    int result = uca_hal_wait_idle(TIMEOUT_US);
+    puts(result == 0 ? "70000 exponentials" : "the accelerator is busy after a millisecond");
+    uca_hal_deinit();
+    return result == 0 ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
     int faulty = argc > 1 && strcmp(argv[1], "--faulty") == 0;
+    int masked = argc > 1 && strcmp(argv[1], "--masked") == 0;
+    if (masked)
+        setenv("TRIVET_MASKS", "1", 1);
     if (uca_hal_init() != 0)
         return 2;
+    if (masked)
+        return run_masked();
     uint64_t bytes = prepare_memory();
     int result = run(bytes, faulty);
     if (result != 0 && faulty) {

@@ -3,6 +3,7 @@
  *
  *     TRIVET_CONFIG=FILE      a configuration instead of the default one
  *     TRIVET_POLL_CYCLES=N    cycles that pass whenever the driver reads a register; default 400, a microsecond
+ *     TRIVET_MASKS=1          at the end, name the values that the driver seems to have masked to the width of a field
  *
  * The machine runs while the driver waits or reads; words wait in its command FIFO meanwhile. */
 #include "hal.h"
@@ -13,6 +14,12 @@
 
 static tv_machine *machine;
 static uint64_t now, poll_cycles, cycles_per_us; /* now: of the driver, in cycles of the machine */
+
+static struct {
+    uint8_t *bytes; /* little endian; NULL: none, or the host has no memory */
+    size_t count, capacity;
+    uint32_t low;
+} words; /* that the driver issued, for TRIVET_MASKS */
 
 static void print_diagnostic(void *user, const tv_diag *diag) { tv_diag_print(user, diag, 0); }
 
@@ -39,8 +46,41 @@ int uca_hal_init(void)
     return 0;
 }
 
+static void keep_word(uint32_t high)
+{
+    if (words.count == words.capacity) {
+        size_t more = words.capacity ? 2 * words.capacity : 1024;
+        uint8_t *grown = realloc(words.bytes, 8 * more);
+        if (!grown)
+            return;
+        words.bytes = grown;
+        words.capacity = more;
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        words.bytes[8 * words.count + i] = (uint8_t)(words.low >> 8 * i);
+        words.bytes[8 * words.count + 4 + i] = (uint8_t)(high >> 8 * i);
+    }
+    words.count++;
+}
+
+/* Checks the words as a program. */
+static void print_masks(void)
+{
+    tv_program *program = NULL;
+    tv_check_counts counts = {0};
+    const tv_program_options options = {.size = sizeof options, .target = "pccx"};
+    if (words.count && tv_program_parse("driver.bin", words.bytes, 8 * words.count, &options, &sink, &program) == TV_OK)
+        tv_program_hazards(program, tv_machine_config(machine), TV_WARNING, &sink, &counts);
+    tv_program_free(program);
+    free(words.bytes);
+    words.bytes = NULL;
+    words.count = words.capacity = 0;
+}
+
 void uca_hal_deinit(void)
 {
+    if (machine)
+        print_masks();
     tv_machine_free(machine);
     machine = NULL;
 }
@@ -67,6 +107,10 @@ void uca_hal_write32(uint32_t offset, uint32_t val)
 {
     uint8_t bytes[4] = {(uint8_t)val, (uint8_t)(val >> 8), (uint8_t)(val >> 16), (uint8_t)(val >> 24)};
     tv_machine_write(machine, "mmio", offset, bytes, sizeof bytes, &sink);
+    if (offset == TV_WINDOW_INSTR_LO)
+        words.low = val;
+    else if (offset == TV_WINDOW_INSTR_HI && getenv("TRIVET_MASKS"))
+        keep_word(val);
 }
 
 uint32_t uca_hal_read32(uint32_t offset)

@@ -280,7 +280,7 @@ typedef struct tv_check_counts {
 } tv_check_counts;
 
 /* Validates and lints `program` for the machine of `config` without running it: encodings, ranges, streams, unused
- * work. Diagnostics go to `sink` in program order, their numbers to `counts`. TV_OK also when the program has errors.
+ * work. Diagnostics go to `sink`, their numbers to `counts`. TV_OK also when the program has errors.
  * TV_ERR_INPUT: `config` is of another target or inconsistent; TV_ERR_MEMORY; then `counts` is unspecified. */
 TV_API tv_status tv_program_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
                                   tv_check_counts *counts);
@@ -288,8 +288,8 @@ TV_API tv_status tv_program_check(const tv_program *program, const tv_config *co
 /* Reports the hazards of the loaded program with `severity`: pairs of instructions that access the same bytes, at least
  * one of them writing, without a dependency that orders them. Machines that execute in program order have none, and a
  * machine without a program has none. Reports also reads that do not meet the writes before them, in a program that is
- * the first one of the machine. Adds their number to `counts`. TV_OK also when there are hazards; TV_ERR_MEMORY.
- */
+ * the first one of the machine, and on pccx values that a driver masked to the width of a field. Adds their number to
+ * `counts`. TV_OK also when there are hazards; TV_ERR_MEMORY. */
 TV_API tv_status tv_machine_hazards(const tv_machine *machine, tv_severity severity, const tv_diag_sink *sink,
                                     tv_check_counts *counts);
 

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-enum { TV_REPORT_EVENTS_MAX = 2000000 };
+enum { TV_REPORT_EVENTS_MAX = 2000000, TV_REPORT_FINDINGS_MAX = 100 };
 
 typedef struct tv_report_writer tv_report_writer;
 
@@ -35,6 +35,10 @@ TV_API void tv_report_set_program(tv_report_writer *report, const tv_program *pr
 
 /* The sink to attach to the machine. Valid until the report is freed. */
 TV_API tv_trace_sink tv_report_sink(tv_report_writer *report);
+
+/* A sink for what a check of the programs has found (tv_machine_hazards): the head of the page has the first
+ * TV_REPORT_FINDINGS_MAX warnings and errors, and the number of the others. Valid until the report is freed. */
+TV_API tv_diag_sink tv_report_findings(tv_report_writer *report);
 
 /* Writes the page with the statistics of `machine`, completes the file and frees `report`, also on failure. Source
  * files that instructions name are included as far as they can be read. Detach the sink first (tv_machine_trace with

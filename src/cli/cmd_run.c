@@ -28,8 +28,8 @@ static const cli_option options[] = {
      "scalar avx2 avx512 neon dotprod"},
     {"threads", 0, "N", "host threads (default: one per core); results are identical", NULL},
     {"save-outputs", 0, "DIR", "write the declared outputs of the program to DIR/NAME.bin", "FILE"},
-    {"strict", 0, NULL, "treat hazards as errors, and do not run", NULL},
-    {"no-hazards", 0, NULL, "do not check for hazards", NULL},
+    {"strict", 0, NULL, "treat hazards and masked values as errors, and do not run", NULL},
+    {"no-hazards", 0, NULL, "do not check for hazards and masked values", NULL},
     INFER_DATA_OPTIONS,
 };
 
@@ -237,19 +237,32 @@ static void report_additions(job *j)
         tv_program_additions(j->programs[i], &j->c->sink);
 }
 
-/* Reports the hazards of all programs before the first one runs. The machine has loaded the first one, so its plan is
- * used; the others are loaded when they run. Returns TV_FAULT for hazards with --strict. */
+/* A finding goes to the user and to the page of the run, if there is one. */
+static void emit_finding(void *user, const tv_diag *diag)
+{
+    job *j = user;
+    j->c->sink.emit(j->c->sink.user, diag);
+    if (j->traces.report) {
+        tv_diag_sink page = tv_report_findings(j->traces.report);
+        page.emit(page.user, diag);
+    }
+}
+
+/* Reports the hazards of all programs before the first one runs, on pccx what a driver's masks hid. The machine has
+ * loaded the first one, so its plan is used; the others are loaded when they run. Returns TV_FAULT for hazards with
+ * --strict. */
 static tv_status check_hazards(job *j)
 {
+    const tv_diag_sink sink = {emit_finding, j};
     tv_severity severity = cli_has(j->c, "strict") ? TV_ERROR : TV_WARNING;
     tv_check_counts counts = {0};
     if (cli_has(j->c, "no-hazards")) {
         report_additions(j);
         return TV_OK;
     }
-    tv_status status = tv_machine_hazards(j->machine, severity, &j->c->sink, &counts);
+    tv_status status = tv_machine_hazards(j->machine, severity, &sink, &counts);
     for (unsigned i = 1; i < j->count && status == TV_OK; i++)
-        status = tv_program_hazards(j->programs[i], j->config, severity, &j->c->sink, &counts);
+        status = tv_program_hazards(j->programs[i], j->config, severity, &sink, &counts);
     report_additions(j);
     return status == TV_OK && counts.errors ? TV_FAULT : status;
 }

@@ -65,7 +65,7 @@ typedef struct tv_target {
     bool (*state_at)(void *state, unsigned i, tv_buf *text, tv_state_value *out);
     /* Visits all state that running changes, except a fault, which restoring ends. */
     tv_visit_state *visit_state;
-    /* Reports the hazards of the loaded program. NULL: the machine executes in program order and has none. */
+    /* Reports the hazards of the loaded program, and what else a run should warn of. NULL: there is nothing. */
     tv_status (*hazards)(const void *state, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);
 
     /* Reports reads of the loaded program that do not meet the writes before them, as if it were the first program of

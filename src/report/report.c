@@ -284,6 +284,20 @@ void tv_report_set_program(tv_report_writer *r, const tv_program *program)
 
 tv_trace_sink tv_report_sink(tv_report_writer *report) { return (tv_trace_sink){record_event, report}; }
 
+static void record_finding(void *user, const tv_diag *diag)
+{
+    tv_report_writer *r = user;
+    if (diag->severity == TV_NOTE)
+        return;
+    if (r->finding_count < TV_REPORT_FINDINGS_MAX)
+        r->findings[r->finding_count] =
+            (tv_report_finding){tv_texts_add(&r->texts, diag->code), tv_texts_add(&r->texts, diag->message),
+                                tv_texts_add(&r->texts, diag->file), diag->line, diag->index};
+    r->finding_count++;
+}
+
+tv_diag_sink tv_report_findings(tv_report_writer *report) { return (tv_diag_sink){record_finding, report}; }
+
 static void free_report(tv_report_writer *r)
 {
     for (unsigned t = 0; t < TV_TABLES; t++)

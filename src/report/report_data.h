@@ -115,6 +115,13 @@ typedef struct tv_report_insn {
     uint32_t op, text, file, line, layer, source;
 } tv_report_insn;
 
+/* Texts are indices of `texts`; line 0: no source location, index -1: no instruction. */
+typedef struct tv_report_finding {
+    uint32_t code, message, file;
+    unsigned line;
+    int64_t index;
+} tv_report_finding;
+
 struct tv_report_writer {
     tv_output *output;
     char *title;
@@ -131,7 +138,9 @@ struct tv_report_writer {
     uint64_t detail_end; /* cycle of the first event that was omitted; UINT64_MAX: none */
     uint64_t last_cycle;
     TV_VEC(tv_report_insn) insns;
-    int source_error; /* errno of a source file that the host failed to read; 0: none */
+    tv_report_finding findings[TV_REPORT_FINDINGS_MAX];
+    uint64_t finding_count; /* with those that are not kept */
+    int source_error;       /* errno of a source file that the host failed to read; 0: none */
     bool insns_full, failed;
     tv_access access; /* the last access, which the next one may extend */
     uint64_t access_insn, access_extent;

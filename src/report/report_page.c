@@ -86,6 +86,24 @@ static void write_fault(tv_json_writer *w, const tv_machine *machine)
     tv_json_end_object(w);
 }
 
+static void write_findings(tv_json_writer *w, const tv_report_writer *r)
+{
+    char location[512];
+    tv_json_begin_array(w);
+    for (uint64_t i = 0; i < r->finding_count && i < TV_REPORT_FINDINGS_MAX; i++) {
+        const tv_report_finding *f = &r->findings[i];
+        snprintf(location, sizeof location, "%s:%u", tv_texts_at(&r->texts, f->file), f->line);
+        tv_json_begin_object(w);
+        tv_json_string_member(w, "code", tv_texts_at(&r->texts, f->code));
+        tv_json_string_member(w, "message", tv_texts_at(&r->texts, f->message));
+        tv_json_string_member(w, "source", f->line ? location : NULL);
+        if (f->index >= 0)
+            tv_json_unsigned_member(w, "index", (uint64_t)f->index);
+        tv_json_end_object(w);
+    }
+    tv_json_end_array(w);
+}
+
 static void write_head(tv_json_writer *w, const tv_report_writer *r, const tv_machine *machine)
 {
     tv_stats s = {.size = sizeof s};
@@ -115,6 +133,9 @@ static void write_head(tv_json_writer *w, const tv_report_writer *r, const tv_ma
     tv_json_unsigned_member(w, "text_bytes", r->texts.bytes.len);
     tv_json_key(w, "fault");
     write_fault(w, machine);
+    tv_json_key(w, "findings");
+    write_findings(w, r);
+    tv_json_unsigned_member(w, "finding_count", r->finding_count);
     tv_json_key(w, "tables");
     tv_json_begin_array(w);
     for (unsigned t = 0; t < TV_TABLES; t++)

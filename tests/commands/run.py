@@ -469,6 +469,31 @@ def statistics_are_the_same_everywhere(t):
         t.equal(program + ": bytes", run["bytes"], {name: path["bytes"] for name, path in run["paths"].items()})
 
 
+MASKED = """        .target pccx
+        memset  fmap_shape[0], 35000, 2, 1
+        memcpy  l2[0], host[0], shape=0
+        cvo.exp l2[0x4000], l2[0], len=4464
+"""
+
+
+def masked_values_of_a_driver(t):
+    """Before a run, in its report, and as errors with --strict."""
+    with open(t.path("masked.s"), "w", encoding="utf-8") as f:
+        f.write(MASKED)
+    run = t.envelope(0, "run", t.path("masked.s"), "--report", t.path("masked.html"))
+    t.equal("run reports a masked length", [(d["code"], d["severity"], d["index"], d["line"]) for d in run["diagnostics"]], [("TV-P037", "warning", 2, 4)])
+    head = report_data.Report(t.path("masked.html")).head
+    t.equal("the head of a report has it", (head["finding_count"], [(f["code"], f["index"], f["source"]) for f in head["findings"]]),
+            (1, [("TV-P037", 2, t.path("masked.s") + ":4")]))
+    t.expect("with its message", "4464, which is 70000 modulo 2^16" in head["findings"][0]["message"], head["findings"])
+    strict = t.envelope(1, "run", t.path("masked.s"), "--strict")
+    t.equal("masked values with --strict", (strict["status"], strict["diagnostics"][0]["severity"]), ("findings", "error"))
+    t.equal("without the check", t.envelope(0, "run", t.path("masked.s"), "--no-hazards")["diagnostics"], [])
+    hazards = t.envelope(0, "run", HAZARD, "--report", t.path("hazard.html"))["diagnostics"]
+    head = report_data.Report(t.path("hazard.html")).head
+    t.equal("hazards in a report", [f["code"] for f in head["findings"]], [d["code"] for d in hazards if d["severity"] != "note"][:100])
+
+
 def examples_run_alone(t):
     """`trivet run FILE` and `trivet check FILE` of every example, without options; a run on another machine is an error."""
     skipped = (".expect.json", "/digits/pccx.s", "/digits/opennpu.s", "/digits/cmdq.json")  # the digits have generated files beside them
@@ -538,7 +563,7 @@ def main():
                  first_errors_stand_alone, saved_outputs_exist, examples_of_help_texts_work,
                  codes_are_explained, manual_page_names_the_environment, options_are_checked, colors_add_escapes_only, model_options_are_checked,
                  evaluations_have_standard_errors, interrupted_work_is_reported, tables_are_for_people,
-                 statistics_are_the_same_everywhere, inputs_are_not_overwritten, examples_run_alone], t)
+                 statistics_are_the_same_everywhere, masked_values_of_a_driver, inputs_are_not_overwritten, examples_run_alone], t)
     sys.exit(t.finish())
 
 

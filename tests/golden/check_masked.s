@@ -10,5 +10,9 @@
         cvo.exp l2[0x8000], l2[1], len=4464     ; 70000
         cvo.exp l2[0x8000], l2[1], len=4472     ; 559 words, not 558 modulo 8192: a part is meant
         cvo.exp l2[0x8000], l2[2], len=4464     ; starts after the beginning of the vector: a part is meant
+        memset  fmap_shape[3], 40960, 2, 1      ; 81920 = 65536 + 16384
+        memcpy  l2[0x10000], host[0], shape=3
+        cvo.exp l2[0x8000], l2[0x10000], len=16384      ; a part: another one follows
+        cvo.exp l2[0x8000], l2[0x10800], len=16384
         memcpy  l2[0x4000], host[0], shape=1
         cvo.sqrt l2[0x8000], l2[0x4000], len=0  ; 131072

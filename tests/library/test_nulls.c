@@ -360,6 +360,8 @@ static void traces_and_reports(void **state)
     assert_int_equal(tv_report_open("/none/none", "title", machine, NULL, &report), TV_ERR_IO);
     assert_int_equal(tv_report_open(in_folder("report.html"), "title", machine, NULL, &report), TV_OK);
     tv_report_set_program(report, program);
+    tv_diag_sink findings = tv_report_findings(report);
+    findings.emit(findings.user, &(tv_diag){.severity = TV_WARNING, .index = -1, .message = "found"});
     NULL_CASE(tv_report_set_program, program);
     tv_report_set_program(report, NULL);
     NULL_CASE(tv_report_finish, sink);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "machine/pccx/internal.h"
+#include "machine/pccx/masks.h"
 #include "num/float.h"
 
 enum { L2_SIZE = PCCX_TAG_FIFO + 1 };
@@ -25,7 +26,6 @@ typedef struct checker {
     bool *read;            /* … and whether it has been read since */
     uint32_t *unread;      /* of each instruction: words of its result that were overwritten before any read */
     uint32_t *result_size; /* of each instruction: words written */
-    uint32_t *result_from; /* … and the first one */
 } checker;
 
 /* ---- Flags and constants ---- */
@@ -82,7 +82,6 @@ static void check_read(checker *c, const pccx_range *r)
 static void check_write(checker *c, const pccx_range *r)
 {
     c->result_size[c->index] += (uint32_t)(r->to - r->from);
-    c->result_from[c->index] = (uint32_t)r->from;
     for (uint64_t w = r->from; w < r->to; w++) {
         uint32_t old = c->writer[w];
         if (old != NEVER && !c->read[w] && ++c->unread[old] == c->result_size[old])
@@ -102,30 +101,6 @@ static void check_l2(checker *c, const pccx_op *op)
     for (unsigned i = 0; i < op->range_count; i++)
         if (op->ranges[i].storage == PCCX_STORAGE_L2 && op->ranges[i].write)
             check_write(c, &op->ranges[i]);
-}
-
-/* Reports a CVO length that is the low bits of the length of the result it reads: drivers mask arguments to the width
- * of the field. Evidence is a source that begins where a result of more than 2^16 elements begins and whose word count
- * is congruent to the result's. */
-static void check_length(checker *c, const pccx_op *op)
-{
-    enum { LENGTHS = 1 << 16, WORDS = LENGTHS / PCCX_LANES };
-    uint64_t words = tv_ceil_div(op->length, PCCX_LANES);
-    if (op->src == PCCX_TAG_FIFO)
-        return;
-    /* CVO_SCALE reads its scalar from the word before its vector. */
-    uint64_t from = op->range_count ? op->ranges[0].to - words : op->src;
-    uint32_t by = c->writer[from];
-    if (by == NEVER || c->result_from[by] != from || c->result_size[by] <= words)
-        return;
-    uint64_t more = c->result_size[by] - words;
-    if (more % WORDS || c->writer[from + c->result_size[by] - 1] != by)
-        return;
-    tv_findings_report(&c->findings, TV_WARNING, PCCX_CODE_MASKED_LENGTH, c->index,
-                       "split the vector into instructions of at most 65535 elements",
-                       "length is %" PRIu32 ", which is %" PRIu64 " modulo 2^16: instruction %" PRIu32 " wrote %" PRIu32
-                       " words to l2[0x%" PRIx64 "]",
-                       op->length, op->length + more * PCCX_LANES, by, c->result_size[by], from);
 }
 
 /* ---- e_max and the direct FIFOs ---- */
@@ -188,8 +163,6 @@ static void check_word(checker *c)
     pccx_rejection why = {.code_only = false};
     bool resolved = pccx_resolve(&c->control, (unsigned)row, word, &op, &why);
     check_constants(c, &op);
-    if (op.length || (!resolved && why.code == PCCX_CODE_CVO_LENGTH))
-        check_length(c, &op);
     if (!resolved) {
         report_error(c, why.code, why.message);
         return;
@@ -225,8 +198,7 @@ tv_status pccx_check(const tv_program *program, const tv_config *config, const t
     c.read = calloc(L2_SIZE, sizeof *c.read);
     c.unread = calloc(count + 1, sizeof *c.unread);
     c.result_size = calloc(count + 1, sizeof *c.result_size);
-    c.result_from = calloc(count + 1, sizeof *c.result_from);
-    bool allocated = c.writer && c.read && c.unread && c.result_size && c.result_from;
+    bool allocated = c.writer && c.read && c.unread && c.result_size;
     tv_status status = allocated ? tv_codec_new_for(&tv_isa_pccx, sink, &c.codec) : tv_fail_memory(sink);
     if (status == TV_OK && !pccx_control_append(&c.control, program))
         status = tv_fail_memory(sink);
@@ -238,12 +210,19 @@ tv_status pccx_check(const tv_program *program, const tv_config *config, const t
         check_fifos(&c);
         status = tv_findings_finish(&c.findings);
     }
+    if (status == TV_OK)
+        status = pccx_find_masks(program, config, TV_WARNING, sink, counts);
     pccx_control_fini(&c.control);
     tv_codec_free(c.codec);
     free(c.writer);
     free(c.read);
     free(c.unread);
     free(c.result_size);
-    free(c.result_from);
     return status;
+}
+
+tv_status pccx_hazards(const void *state, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts)
+{
+    const pccx_machine *m = state;
+    return pccx_find_masks(m->program, m->config, severity, sink, counts);
 }

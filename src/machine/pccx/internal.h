@@ -149,5 +149,6 @@ void pccx_write_space(void *state, unsigned space, uint64_t byte, const void *da
 void pccx_stats(const void *state, tv_stats *out);
 tv_status pccx_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
                      tv_check_counts *counts);
+tv_status pccx_hazards(const void *state, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);
 
 #endif

@@ -447,6 +447,7 @@ const tv_target tv_target_pccx = {
     .loaded = loaded,
     .state_at = pccx_state_at,
     .visit_state = pccx_visit_state,
+    .hazards = pccx_hazards,
     .check = pccx_check,
     .accepts = pccx_accepts,
 };

@@ -44,6 +44,12 @@ function notes(model) {
     list.push(el(
       "p.note.bad", {},
       `The machine faulted at instruction ${head.fault.index}: ${head.fault.message} [${head.fault.code}]`));
+  for (const f of head.findings) {
+    const where = [f.source, f.index === undefined ? "" : `instruction ${f.index}`].filter(Boolean).join(", ");
+    list.push(el("p.note", {}, `${where ? where + ": " : ""}${f.message} [${f.code}]`));
+  }
+  if (head.finding_count > head.findings.length)
+    list.push(el("p.note", {}, `And ${number(head.finding_count - head.findings.length)} more warnings.`));
   const lost = head.tables.filter((t) => t.total > t.rows);
   if (lost.length) {
     const what = lost.map((t) => `${number(t.rows)} of ${number(t.total)} ${t.name} events`).join(", ");
