@@ -200,6 +200,16 @@ static void note_beginning(masks *m, uint32_t from)
             m->reads.data[i].split = true;
 }
 
+static void note_result(masks *m, uint64_t from, uint32_t size)
+{
+    uint32_t *writer = m->writer + from, index = m->index;
+    for (uint32_t i = 0; i < size; i++)
+        writer[i] = index;
+    memset(m->begun + from, 0, size * sizeof *m->begun);
+    if (m->reads.count)
+        memset(m->split + from, 0xFF, size * sizeof *m->split);
+}
+
 static void check_vectors(masks *m, const pccx_op *op)
 {
     extent e = extent_of(m, op);
@@ -221,11 +231,7 @@ static void check_vectors(masks *m, const pccx_op *op)
             continue;
         e.from = (uint32_t)r->from;
         e.size = (uint32_t)(r->to - r->from);
-        for (uint64_t w = r->from; w < r->to; w++) {
-            m->writer[w] = m->index;
-            m->begun[w] = false;
-            m->split[w] = NONE;
-        }
+        note_result(m, r->from, e.size);
     }
     m->extents[m->index] = e;
 }
