@@ -40,6 +40,12 @@ TV_API tv_status tv_memory_load(const char *path, const tv_range *range, void *b
 TV_API tv_status tv_memory_parse(const char *name, const void *data, size_t size, const tv_range *range, void *bytes,
                                  void *known, const tv_diag_sink *sink);
 
+/* Sets the type, the count and the shape of `range` to what the file `path` has, in the format of its name: RAW its
+ * bytes as hex8; NPY the elements of the array; MEMH elements as wide as the digits of the first word, hex8 to hex64,
+ * up to the last address. `space` and `addr` are not changed. TV_ERR_INPUT: the file is damaged, or its elements have
+ * no type of memory; TV_ERR_IO; TV_ERR_MEMORY. */
+TV_API tv_status tv_memory_measure(const char *path, tv_range *range, const tv_diag_sink *sink);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,98 +4,81 @@
 
 #include "cli/cli.h"
 #include "cli/cosim_compare.h"
-#include "cli/elements.h"
+#include "cli/memory_dump.h"
 
 static const cli_option options[] = {
     COSIM_COMPARE_OPTIONS,
-    {"dump", 0, "SPACE:ADDR:LEN[:TYPE]", "replay: print LEN elements of the final state; may be repeated", NULL},
+    {"dump", 0, "RANGE[=FILE]", "replay: print a range of the final state, or write it to a file; may be repeated",
+     "RANGE"},
 };
 
 /* ---- trivet cosim replay LOG ---- */
 
-static void write_dump_json(const tv_range *r, const uint8_t *bytes, tv_json_writer *w)
-{
-    tv_json_begin_object(w);
-    tv_json_string_member(w, "space", r->space.name);
-    tv_json_unsigned_member(w, "addr", r->addr);
-    tv_json_string_member(w, "type", tv_dtype_name(r->type));
-    tv_json_key(w, "values");
-    elements_write_json(r->type, bytes, r->count, w);
-    tv_json_end_object(w);
-}
+typedef struct replay {
+    cli *c;
+    tv_commit_log_reader *reader;
+    tv_machine *machine;
+    memory_dump *dumps;
+    unsigned dump_count;
+    uint64_t records;
+} replay;
 
-static tv_status show_dump(cli *c, tv_machine *machine, const char *text, tv_json_writer *w)
+/* Before the log is replayed. */
+static tv_status parse_dumps(replay *r)
 {
-    tv_range range;
-    tv_status status = tv_machine_parse_range(machine, NULL, 0, text, &c->sink, &range);
-    if (status != TV_OK)
-        return status;
-    size_t bytes = (size_t)tv_dtype_bytes(range.type, range.count);
-    uint8_t *data = calloc(bytes + 8, 1);
-    if (!data)
+    const char *text;
+    char range[RANGE_TEXT];
+    r->dumps = calloc(r->c->argument_count + 1, sizeof *r->dumps);
+    if (!r->dumps)
         return TV_ERR_MEMORY;
-    status = tv_machine_read(machine, range.space.name, range.addr, data, bytes, &c->sink);
-    if (status == TV_OK && w) {
-        write_dump_json(&range, data, w);
-    } else if (status == TV_OK) {
-        printf("%s:0x%" PRIx64 " %s\n", range.space.name, range.addr, tv_dtype_name(range.type));
-        elements_print(range.type, data, range.count, range.count);
+    for (; (text = cli_value_at(r->c, "dump", r->dump_count)); r->dump_count++) {
+        memory_dump *d = &r->dumps[r->dump_count];
+        tv_status status = memory_split_option(r->c, "dump", text, range, &d->path);
+        if (status == TV_OK)
+            status = tv_machine_parse_range(r->machine, NULL, 0, range, &r->c->sink, &d->range);
+        if (status == TV_OK && d->path)
+            status = memory_dump_check_path(r->c, r->dumps, r->dump_count);
+        if (status != TV_OK)
+            return status;
     }
-    free(data);
-    return status;
+    return TV_OK;
 }
 
-static tv_status show_state(cli *c, tv_machine *machine, uint64_t records)
+static tv_status show_state(replay *r)
 {
-    const char *text;
-    tv_status status = TV_OK;
-    tv_json_writer *w = c->json ? cli_begin_result(c) : NULL;
-    if (w) {
-        tv_json_begin_object(w);
-        tv_json_unsigned_member(w, "records", records);
-        tv_json_key(w, "dumps");
-        tv_json_begin_array(w);
-    } else {
-        printf("%s records\n", CLI_COUNT(records));
-    }
-    for (unsigned i = 0; status == TV_OK && (text = cli_value_at(c, "dump", i)); i++)
-        status = show_dump(c, machine, text, w);
-    if (w) {
-        tv_json_end_array(w);
-        tv_json_end_object(w);
-    }
-    return status;
-}
-
-/* Checks the syntax before the log is read. */
-static tv_status check_dumps(cli *c, const tv_machine *machine)
-{
-    const char *text;
-    tv_range range;
-    tv_status status = TV_OK;
-    for (unsigned i = 0; status == TV_OK && (text = cli_value_at(c, "dump", i)); i++)
-        status = tv_machine_parse_range(machine, NULL, 0, text, &c->sink, &range);
-    return status;
+    tv_output_group *group;
+    tv_status status = cli_outputs(r->c, &group);
+    if (status == TV_OK && !r->c->json)
+        printf("%s records\n", CLI_COUNT(r->records));
+    for (unsigned i = 0; i < r->dump_count && status == TV_OK; i++)
+        status = memory_dump_collect(r->c, r->machine, &r->dumps[i], group);
+    if (status != TV_OK || !r->c->json)
+        return status;
+    tv_json_writer *w = cli_begin_result(r->c);
+    tv_json_begin_object(w);
+    tv_json_unsigned_member(w, "records", r->records);
+    memory_dumps_write_json(r->dumps, r->dump_count, w);
+    tv_json_end_object(w);
+    return TV_OK;
 }
 
 static int run_replay(cli *c)
 {
-    tv_commit_log_reader *reader = NULL;
-    tv_machine *machine = NULL;
-    uint64_t records = 0;
+    replay r = {.c = c};
     if (c->file_count != 2)
         return cli_error(c, CLI_E_COUNT, "usage: trivet cosim replay LOG", "replay takes one commit log");
-    tv_status status = tv_commit_log_read(c->files[1], &c->sink, &reader);
+    tv_status status = tv_commit_log_read(c->files[1], &c->sink, &r.reader);
     if (status == TV_OK)
-        status = cosim_make_machine(c, reader, &machine);
+        status = cosim_make_machine(c, r.reader, &r.machine);
     if (status == TV_OK)
-        status = check_dumps(c, machine);
+        status = parse_dumps(&r);
     if (status == TV_OK)
-        status = tv_commit_log_replay(reader, machine, &c->sink, &records);
+        status = tv_commit_log_replay(r.reader, r.machine, &c->sink, &r.records);
     if (status == TV_OK)
-        status = show_state(c, machine, records);
-    tv_commit_log_close(reader);
-    tv_machine_free(machine);
+        status = show_state(&r);
+    tv_commit_log_close(r.reader);
+    tv_machine_free(r.machine);
+    memory_dumps_free(r.dumps, r.dump_count);
     return cli_exit_status(status);
 }
 
@@ -121,6 +104,7 @@ const cli_command cli_cosim = {
              "configuration.",
     .example = "  trivet run softmax.s --commit-log softmax.log\n"
                "  trivet cosim replay softmax.log --dump l2:0x20:64:bf16   # as after the run\n"
+               "  trivet cosim replay softmax.log --dump l2:0x20:64:bf16=final.npy\n"
                "  trivet cosim compare softmax.log design.log              # exit status 1 at a mismatch\n"
                "  trivet cosim compare softmax.log design.log --rules known.ini --cycle-slack 20",
     .options = options,

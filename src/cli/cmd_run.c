@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/elements.h"
 #include "cli/infer_job.h"
+#include "cli/memory_load.h"
 #include "cli/run_commits.h"
 #include "cli/run_memory.h"
 #include "cli/run_outputs.h"
@@ -18,7 +19,7 @@ static const cli_option options[] = {
     RUN_COMMITS_OPTIONS,
     RUN_MEMORY_OPTIONS,
     RUN_STREAMS_OPTIONS,
-    {"load", 0, "SPACE:ADDR=FILE", "fill memory from a file before the run; may be repeated", "FILL"},
+    MEMORY_LOAD_OPTION,
     {"until", 0, "N", "stop before instruction N (or a label) of the last program", "LABEL"},
     {"max-cycles", 0, "N", "stop before an instruction that would issue at cycle N or later", NULL},
     {"functional", 0, NULL, "compute data, but no cycles", NULL},
@@ -70,37 +71,6 @@ static bool parse_address(const job *j, const char *text, uint64_t *out)
 }
 
 static const tv_program *const *const_programs(const job *j) { return (const tv_program *const *)j->programs; }
-
-static tv_status load_file(job *j, const char *text)
-{
-    char head[256];
-    const char *equals = strchr(text, '='), *rest;
-    uint64_t addr;
-    tv_space space;
-    if (!equals || (size_t)(equals - text) >= sizeof head) {
-        char hint[80];
-        tv_machine_space_at(j->machine, 0, &space);
-        snprintf(hint, sizeof hint, "for example --load %s:%s0=file.bin", space.name, space.bank_size ? "0:" : "");
-        cli_error(j->c, CLI_E_VALUE, hint, "--load takes SPACE:ADDR=FILE, not '%s'", text);
-        return TV_ERR_INPUT;
-    }
-    snprintf(head, sizeof head, "%.*s", (int)(equals - text), text);
-    tv_status status =
-        tv_machine_parse_address(j->machine, const_programs(j), j->count, head, &j->c->sink, &space, &addr, &rest);
-    if (status == TV_OK && rest) {
-        cli_error(j->c, CLI_E_VALUE, NULL, "--load takes SPACE:ADDR=FILE, not '%s'", text);
-        status = TV_ERR_INPUT;
-    }
-    if (status != TV_OK)
-        return status;
-    tv_input input;
-    status = tv_input_open(equals + 1, &j->c->sink, &input);
-    if (status != TV_OK)
-        return status;
-    status = tv_machine_write(j->machine, space.name, addr, input.data, input.size, &j->c->sink);
-    tv_input_close(&input);
-    return status;
-}
 
 /* ---- The run ---- */
 
@@ -295,7 +265,7 @@ static tv_status run_all(job *j)
         if (i == 0 && status == TV_OK)
             status = check_hazards(j);
         for (unsigned k = 0; i == 0 && status == TV_OK && (text = cli_value_at(j->c, "load", k)); k++)
-            status = load_file(j, text);
+            status = memory_load(j->c, j->machine, const_programs(j), j->count, text);
         if (i == 0 && status == TV_OK)
             status = run_streams_append(j->c, j->machine);
         if (status != TV_OK)

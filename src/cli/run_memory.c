@@ -3,10 +3,6 @@
 
 #include <inttypes.h>
 
-#include "cli/elements.h"
-
-enum { RANGE_TEXT = 512 };
-
 /* ---- Options ---- */
 
 bool run_memory_prints(const cli *c)
@@ -38,44 +34,12 @@ static tv_status parse_option(const run_memory *m, const char *option, const cha
                               const char **path)
 {
     char name[RANGE_TEXT];
-    size_t n = strcspn(text, "=");
-    *path = text[n] ? text + n + 1 : NULL;
-    if (n >= sizeof name || (*path && !**path) || (!*path && strcmp(option, "compare") == 0)) {
-        cli_error(m->c, CLI_E_VALUE, "RANGE is SPACE:ADDR:LEN[:TYPE], or the name of a declared output",
-                  "--%s takes %s, not '%.200s'", option, strcmp(option, "dump") == 0 ? "RANGE[=FILE]" : "RANGE=FILE",
-                  text);
-        return TV_ERR_INPUT;
-    }
-    snprintf(name, sizeof name, "%.*s", (int)n, text);
+    tv_status status = memory_split_option(m->c, option, text, name, path);
+    if (status != TV_OK)
+        return status;
     if (!strchr(name, ':') && find_output(m, name, range))
         return TV_OK;
     return tv_machine_parse_range(m->machine, m->programs, m->program_count, name, &m->c->sink, range);
-}
-
-static tv_status check_dump_path(const run_memory *m, const char *path)
-{
-    static const char *const others[] = {"trace", "perfetto", "report", "commit-log"};
-    const char *same = NULL;
-    if (strcmp(path, "-") == 0) {
-        cli_error(m->c, CLI_E_VALUE, "without =FILE the elements are printed",
-                  "a dump cannot go to standard output as a file");
-        return TV_ERR_INPUT;
-    }
-    if (cli_overwrites_input(m->c, "dump", path))
-        return TV_ERR_INPUT;
-    for (unsigned i = 0; i < CLI_COUNTOF(others); i++) {
-        const char *other = cli_value(m->c, others[i]);
-        if (other && (strcmp(other, path) == 0 || cli_same_file(other, path)))
-            same = others[i];
-    }
-    for (unsigned i = 0; i < m->dump_count; i++)
-        if (m->dumps[i].path && (strcmp(m->dumps[i].path, path) == 0 || cli_same_file(m->dumps[i].path, path)))
-            same = "dump";
-    if (!same)
-        return TV_OK;
-    cli_error(m->c, CLI_E_SAME_FILE, "choose another name for one of them", "--dump and %s--%s cannot both go to '%s'",
-              strcmp(same, "dump") == 0 ? "another " : "", same, path);
-    return TV_ERR_INPUT;
 }
 
 static tv_status open_dumps(run_memory *m)
@@ -85,7 +49,7 @@ static tv_status open_dumps(run_memory *m)
         memory_dump *d = &m->dumps[m->dump_count];
         tv_status status = parse_option(m, "dump", text, &d->range, &d->path);
         if (status == TV_OK && d->path)
-            status = check_dump_path(m, d->path);
+            status = memory_dump_check_path(m->c, m->dumps, m->dump_count);
         if (status != TV_OK)
             return status;
     }
@@ -127,8 +91,6 @@ tv_status run_memory_open(run_memory *memory, cli *c, tv_machine *machine, const
 
 void run_memory_free(run_memory *memory)
 {
-    for (unsigned i = 0; i < memory->dump_count; i++)
-        free(memory->dumps[i].bytes);
     for (unsigned i = 0; i < memory->comparison_count; i++) {
         memory_comparison *k = &memory->comparisons[i];
         free(k->expected);
@@ -136,7 +98,7 @@ void run_memory_free(run_memory *memory)
         free(k->actual);
         writers_fini(&k->writers);
     }
-    free(memory->dumps);
+    memory_dumps_free(memory->dumps, memory->dump_count);
     free(memory->comparisons);
     *memory = (run_memory){0};
 }
@@ -152,40 +114,6 @@ bool run_memory_sink(run_memory *memory, tv_commit_sink *out)
 {
     *out = (tv_commit_sink){note_writers, memory};
     return memory->comparison_count != 0;
-}
-
-/* ---- Dumps ---- */
-
-/* "spm:2:0x100 f32" */
-static void format_range(const tv_range *r, char text[RANGE_TEXT])
-{
-    if (r->space.bank_size)
-        snprintf(text, RANGE_TEXT, "%s:%" PRIu64 ":0x%" PRIx64 " %s", r->space.name, r->addr / r->space.bank_size,
-                 r->addr % r->space.bank_size, tv_dtype_name(r->type));
-    else
-        snprintf(text, RANGE_TEXT, "%s:0x%" PRIx64 " %s", r->space.name, r->addr, tv_dtype_name(r->type));
-}
-
-static tv_status collect_dump(const run_memory *m, memory_dump *d, tv_output_group *group)
-{
-    char text[RANGE_TEXT];
-    size_t bytes = (size_t)tv_dtype_bytes(d->range.type, d->range.count);
-    d->bytes = calloc(bytes + 8, 1);
-    if (!d->bytes)
-        return TV_ERR_MEMORY;
-    tv_status status = tv_machine_read(m->machine, d->range.space.name, d->range.addr, d->bytes, bytes, &m->c->sink);
-    if (status != TV_OK)
-        return status;
-    if (d->path) {
-        status = tv_memory_save(d->path, &d->range, d->bytes, group, &m->c->sink);
-        free(d->bytes);
-        d->bytes = NULL;
-    } else if (!m->c->json) {
-        format_range(&d->range, text);
-        puts(text);
-        elements_print(d->range.type, d->bytes, d->range.count, d->range.count);
-    }
-    return status;
 }
 
 /* ---- Comparisons ---- */
@@ -306,7 +234,7 @@ static void report_difference(const run_memory *m, const memory_comparison *k)
     char range[RANGE_TEXT], element[RANGE_TEXT], writer[RANGE_TEXT], message[4 * RANGE_TEXT];
     char actual[VALUE_TEXT], expected[VALUE_TEXT];
     tv_source_line at;
-    format_range(&k->range, range);
+    memory_format_range(&k->range, range);
     format_element(k, element);
     format_value(k, k->actual, actual);
     format_expected(k, expected);
@@ -325,7 +253,7 @@ static tv_status collect_comparison(const run_memory *m, memory_comparison *k)
     if (status != TV_OK)
         return status;
     find_differences(k);
-    format_range(&k->range, range);
+    memory_format_range(&k->range, range);
     if (k->differences)
         report_difference(m, k);
     else if (!m->c->json && !m->c->quiet)
@@ -337,7 +265,7 @@ tv_status run_memory_collect(run_memory *memory, tv_output_group *group)
 {
     tv_status status = TV_OK;
     for (unsigned i = 0; i < memory->dump_count && status == TV_OK; i++)
-        status = collect_dump(memory, &memory->dumps[i], group);
+        status = memory_dump_collect(memory->c, memory->machine, &memory->dumps[i], group);
     for (unsigned i = 0; i < memory->comparison_count && status == TV_OK; i++)
         status = collect_comparison(memory, &memory->comparisons[i]);
     return status;
@@ -352,15 +280,6 @@ bool run_memory_differs(const run_memory *memory)
 }
 
 /* ---- JSON ---- */
-
-static void write_range(const tv_range *r, const char *path, tv_json_writer *w)
-{
-    tv_json_string_member(w, "space", r->space.name);
-    tv_json_unsigned_member(w, "addr", r->addr);
-    tv_json_string_member(w, "type", tv_dtype_name(r->type));
-    if (path)
-        tv_json_string_member(w, "file", path);
-}
 
 static void write_difference(const run_memory *m, const memory_comparison *k, tv_json_writer *w)
 {
@@ -388,7 +307,7 @@ static void write_difference(const run_memory *m, const memory_comparison *k, tv
 static void write_comparison(const run_memory *m, const memory_comparison *k, tv_json_writer *w)
 {
     tv_json_begin_object(w);
-    write_range(&k->range, k->path, w);
+    memory_write_range(&k->range, k->path, w);
     tv_json_unsigned_member(w, "elements", k->range.count);
     tv_json_unsigned_member(w, "differences", k->differences);
     if (k->differences) {
@@ -400,19 +319,7 @@ static void write_comparison(const run_memory *m, const memory_comparison *k, tv
 
 void run_memory_write_json(const run_memory *memory, tv_json_writer *writer)
 {
-    tv_json_key(writer, "dumps");
-    tv_json_begin_array(writer);
-    for (unsigned i = 0; i < memory->dump_count; i++) {
-        const memory_dump *d = &memory->dumps[i];
-        tv_json_begin_object(writer);
-        write_range(&d->range, d->path, writer);
-        if (d->bytes) {
-            tv_json_key(writer, "values");
-            elements_write_json(d->range.type, d->bytes, d->range.count, writer);
-        }
-        tv_json_end_object(writer);
-    }
-    tv_json_end_array(writer);
+    memory_dumps_write_json(memory->dumps, memory->dump_count, writer);
     if (!memory->comparison_count)
         return;
     tv_json_key(writer, "comparisons");

@@ -3,6 +3,7 @@
 #ifndef TV_CLI_RUN_MEMORY_H
 #define TV_CLI_RUN_MEMORY_H
 
+#include "cli/memory_dump.h"
 #include "cli/run_writers.h"
 
 /* Rows of a command's table of options. */
@@ -12,12 +13,6 @@
     {                                                                                                                  \
         "compare", 0, "RANGE=FILE", "compare a range with a file after the run; exit status 1 if they differ", "RANGE" \
     }
-
-typedef struct memory_dump {
-    tv_range range;
-    const char *path; /* NULL: none */
-    uint8_t *bytes;   /* owned; NULL after they are written to the file */
-} memory_dump;
 
 typedef struct memory_comparison {
     tv_range range;

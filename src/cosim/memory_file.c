@@ -279,3 +279,84 @@ tv_status tv_memory_load(const char *path, const tv_range *range, void *bytes, v
     tv_input_close(&input);
     return status;
 }
+
+/* ---- The range of a file ---- */
+
+static tv_status measure_npy(const char *name, tv_sv data, tv_range *range, const tv_diag_sink *sink)
+{
+    static const tv_dtype types[] = {TV_U8, TV_S8, TV_U16, TV_S16, TV_U32, TV_S32, TV_F32, TV_F16, TV_HEX64};
+    tv_tensor t;
+    TV_TRY(tv_npy_parse(name, data, sink, &t));
+    unsigned i = 0;
+    while (i < sizeof types / sizeof types[0] && element_of(types[i]) != t.element)
+        i++;
+    bool found = i < sizeof types / sizeof types[0] && t.rank <= TV_RANGE_RANK_MAX;
+    if (found) {
+        range->type = types[i];
+        range->count = tv_tensor_bytes(&t) * 8 / tv_dtype_bits(types[i]);
+        range->rank = t.rank;
+        for (unsigned d = 0; d < t.rank; d++)
+            range->dims[d] = (uint64_t)t.dims[d];
+    }
+    tv_status status =
+        found ? TV_OK : reject(name, sink, NULL, "memory has no elements of type %s", tv_element_infos[t.element].name);
+    tv_tensor_fini(&t);
+    return status;
+}
+
+/* Digits of the word at `column`, without `_`. */
+static unsigned count_digits(const tv_memh_reader *reader, const tv_memh_word *word)
+{
+    unsigned digits = 0;
+    for (const char *at = reader->line_start + word->column - 1; at < reader->at; at++)
+        digits += *at != '_';
+    return digits;
+}
+
+static tv_status measure_memh(const char *name, tv_sv data, tv_range *range, const tv_diag_sink *sink)
+{
+    static const tv_dtype types[] = {[2] = TV_HEX8, [4] = TV_HEX16, [8] = TV_HEX32, [16] = TV_HEX64};
+    tv_memh_reader reader;
+    tv_memh_word word;
+    bool found;
+    unsigned digits = 0;
+    range->count = 0;
+    range->type = TV_HEX8;
+    tv_memh_init(&reader, name, data, 64, sink);
+    for (;;) {
+        TV_TRY(tv_memh_next(&reader, &word, &found));
+        if (!found)
+            return TV_OK;
+        if (!digits) {
+            digits = count_digits(&reader, &word);
+            if (digits >= sizeof types / sizeof types[0] || (digits & (digits - 1)) || digits < 2)
+                return reject(name, sink, "give the range, SPACE:ADDR:LEN:TYPE",
+                              "the first word has %u digits, expected 2, 4, 8 or 16", digits);
+            range->type = types[digits];
+        }
+        range->count = tv_max_u64(range->count, word.addr < UINT64_MAX ? word.addr + 1 : word.addr);
+    }
+}
+
+tv_status tv_memory_measure(const char *path, tv_range *range, const tv_diag_sink *sink)
+{
+    tv_input input;
+    tv_status status = TV_OK;
+    TV_TRY(tv_input_open(path, sink, &input));
+    tv_sv data = {input.size ? (const char *)input.data : "", input.size};
+    range->rank = 0;
+    switch (tv_memory_format_of(path)) {
+    case TV_MEMORY_RAW:
+        range->type = TV_HEX8;
+        range->count = input.size;
+        break;
+    case TV_MEMORY_NPY:
+        status = measure_npy(path, data, range, sink);
+        break;
+    case TV_MEMORY_MEMH:
+        status = measure_memh(path, data, range, sink);
+        break;
+    }
+    tv_input_close(&input);
+    return status;
+}

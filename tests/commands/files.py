@@ -98,6 +98,46 @@ def dumps_have_the_bytes_of_the_memory(t):
         t.equal(name + ": equal", out.count("12 elements equal"), 3)
 
 
+def npy(descr, shape, data):
+    """A .npy file of version 1.0, without NumPy."""
+    header = repr({"descr": descr, "fortran_order": False, "shape": shape})
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() + data
+
+
+def memory_is_filled_from_every_form(t):
+    """--load takes what --dump writes, and arrays and words of others; what a file leaves out stays."""
+    memory = bytes(random.Random(2).randrange(256) for _ in range(48))
+    t.write("nothing.s", NOTHING)
+    t.write("old.bin", bytes(range(1, 97)))
+    old = ("--load", "mem:0x40=old.bin")
+    for name, (bits, numpy) in TYPES.items():
+        count = 48 * 8 // max(bits, 8) if bits >= 8 else 24
+        values = elements_of(memory, bits, count)
+        size = max(bits, 8) // 8
+        signed = [x - (1 << bits) if bits < 8 and x >> bits - 1 else x for x in values]
+        t.write("a.npy", npy(numpy, (2, count // 2), b"".join((x & (1 << 8 * size) - 1).to_bytes(size, "little") for x in signed)))
+        t.write("a.memh", "".join("%0*X " % ((bits + 3) // 4, x) for x in values))
+        t.write("a.dat", memory[:count * bits // 8])
+        for ending in ("npy", "memh", "dat"):
+            where = "mem:0x40:%d:%s=a.%s" % (count, name, ending)
+            t.good("run", "-q", "nothing.s", "-c", "test", *old, "--load", where, "--dump", "mem:0x40:96:hex8=out.bin")
+            t.equal("%s from .%s" % (name, ending), t.read("out.bin"), memory[:count * bits // 8] + bytes(range(1, 97))[count * bits // 8:])
+            if ending == "npy" and bits >= 8 or ending == "memh" and bits in (8, 16, 32, 64):
+                t.good("run", "-q", "nothing.s", "-c", "test", "--load", "mem:0x40=a." + ending, "--dump", "mem:0x40:48:hex8=out.bin")
+                t.equal("%s from .%s without a range" % (name, ending), t.read("out.bin"), memory)
+    t.write("a.memh", "1234 x5 // two\n@3 c\n")
+    t.good("run", "-q", "nothing.s", "-c", "test", *old, "--load", "mem:0x40=a.memh", "--dump", "mem:0x40:10:hex8=out.bin")
+    t.equal("gaps and unknown digits stay", t.read("out.bin"), bytes([0x34, 0x12, 0x05, 4, 5, 6, 0x0c, 0, 9, 10]))
+    t.write("wide.memh", "123\n")
+    t.write("deep.memh", "@7fffffff 12\n")
+    t.write("i64.npy", npy("<i8", (1,), bytes(8)))
+    for option, says in (("mem:0=wide.memh", "3 digits, expected 2, 4, 8 or 16"), ("mem:0=deep.memh", "do not fit"), ("mem:0=i64.npy", "no elements of type int64"),
+                         ("mem:0:4:hex8=a.npy", "expected uint8"), ("mem:0:4:hex8=old.bin", "96 bytes, expected 4")):
+        code, _, err = t.call("run", "-q", "nothing.s", "-c", "test", "--load", option)
+        t.expect("--load " + option, code == 2 and says in err, err)
+
+
 def differences_name_the_writer(t):
     """One element of each kind of writer: an instruction, data, --load, none."""
     t.write("lanes.s", LANES)
@@ -307,7 +347,7 @@ def words_take_weights_from_host_memory(t):
 def main():
     options = parse_arguments(__doc__, "trivet")
     suite = Files(options.trivet, options)
-    suite.run_tests([words_take_weights_from_host_memory, dumps_have_the_bytes_of_the_memory, differences_name_the_writer, words_that_verilog_writes_are_compared,
+    suite.run_tests([words_take_weights_from_host_memory, dumps_have_the_bytes_of_the_memory, memory_is_filled_from_every_form, differences_name_the_writer, words_that_verilog_writes_are_compared,
                      differences_are_counted_in_json, outputs_have_names, options_are_checked, programs_are_read_by_verilog, data_are_read_by_verilog,
                      options_of_asm_are_checked, damaged_words_are_rejected], suite)
     return suite.finish()

@@ -37,6 +37,22 @@ def dumps_of(text):
     return result and result["dumps"]
 
 
+def replays_write_the_files_of_runs(t, path, options, ranges, log):
+    """--dump RANGE=FILE of a replay gives the bytes of that of the run."""
+    for ending in ("dat", "npy", "memh"):
+        files = [[word for i, r in enumerate(ranges) for word in ("--dump", "%s=%s" % (r, t.path("%s%d.%s" % (side, i, ending))))] for side in ("run", "replay")]
+        t.equal("run", t.call("run", "-q", path, *options, *files[0], "--no-hazards")[0], 0)
+        t.equal("replay", t.call("cosim", "replay", log, *files[1])[0], 0)
+        for i in range(len(ranges)):
+            contents = []
+            for side in ("run", "replay"):
+                with open(t.path("%s%d.%s" % (side, i, ending)), "rb") as f:
+                    contents.append(f.read())
+            t.expect("%s: %s as .%s" % (path, ranges[i], ending), contents[0] == contents[1] and contents[0])
+    code, _, err = t.call("cosim", "replay", log, "--dump", "%s=%s" % (ranges[0], log))
+    t.expect("the log is not overwritten", code == 2 and "[TV-U007]" in err, err)
+
+
 def replays_give_the_final_state(t):
     endings = ("log", "bin", "log.zst", "bin.zst")
     for machine, (ranges, options) in MACHINES.items():
@@ -53,6 +69,8 @@ def replays_give_the_final_state(t):
             replayed, again, err = t.call("cosim", "replay", log, *dumps, "--json")
             t.equal(path, (replayed, err), (0, ""))
             t.expect(path + " has the state", dumps_of(again) == dumps_of(out) and dumps_of(out))
+            if count == 1:
+                replays_write_the_files_of_runs(t, path, options, ranges, log)
         t.expect("programs of " + machine, count >= 4, count)
 
 

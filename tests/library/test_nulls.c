@@ -415,6 +415,8 @@ static void memory_files(void **state)
     assert_int_equal(tv_memory_save(in_folder("empty.memh"), &range, bytes, NULL, NULL), TV_OK);
     NULL_CASE(tv_memory_load, sink);
     assert_int_equal(tv_memory_load("/none/none.npy", &range, bytes, known, NULL), TV_ERR_INPUT);
+    NULL_CASE(tv_memory_measure, sink);
+    assert_int_equal(tv_memory_measure("/none/none.npy", &(tv_range){.rank = 0}, NULL), TV_ERR_INPUT);
     NULL_CASE(tv_memory_parse, data);
     NULL_CASE(tv_memory_parse, sink);
     assert_int_equal(tv_memory_parse("empty.npy", NULL, 0, &range, bytes, known, NULL), TV_ERR_INPUT);
