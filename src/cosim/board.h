@@ -52,11 +52,16 @@ typedef struct board_name {
     char text[VALUE_NAME_MAX];
 } board_name;
 
-/* An inner value. */
+/* An inner value. There are many: one for each element of a result. */
 typedef struct board_value {
-    tv_inner_value value; /* its name is not kept */
-    unsigned name;        /* index in the scoreboard's list */
-    bool is_reported;     /* of the model: by the design, too */
+    uint64_t element;
+    union {
+        int64_t integer; /* of a real number its bits */
+        double real;
+    };
+    uint16_t name; /* index in the scoreboard's list */
+    bool is_integer;
+    bool is_reported; /* of the model: by the design, too */
 } board_value;
 
 typedef TV_VEC(board_value) board_values;

@@ -183,7 +183,11 @@ static tv_status join_ranges(board_entry *e)
     tv_buf joined = {0};
     size_t count = 0;
     board_range *r = e->ranges.data;
-    qsort(r, e->ranges.count, sizeof *r, compare_ranges);
+    bool ordered = true;
+    for (size_t i = 1; i < e->ranges.count; i++)
+        ordered = ordered && compare_ranges(&r[i - 1], &r[i]) <= 0;
+    if (!ordered)
+        qsort(r, e->ranges.count, sizeof *r, compare_ranges);
     for (size_t i = 0; i < e->ranges.count; i++) {
         board_range *last = count ? &r[count - 1] : NULL;
         const uint8_t *bytes = e->expected.data + r[i].at;
@@ -239,10 +243,32 @@ static unsigned intern_name(tv_scoreboard *b, const char *text)
     return i;
 }
 
-static bool append_value(tv_scoreboard *b, board_values *list, const tv_inner_value *value)
+static board_value pack_value(const tv_inner_value *value, unsigned name)
 {
-    unsigned name = intern_name(b, value->name ? value->name : "");
-    return name != VALUE_NAMES_MAX && TV_VEC_PUSH(list, (board_value){.value = *value, .name = name});
+    board_value v = {.element = value->element, .name = (uint16_t)name, .is_integer = value->is_integer != 0};
+    if (v.is_integer)
+        v.integer = value->integer;
+    else
+        v.real = value->real;
+    return v;
+}
+
+/* Copies the model's values. Those of a name follow each other, with the same pointer. */
+static bool copy_values(tv_scoreboard *b, board_entry *e, const tv_commit *c)
+{
+    const char *last = NULL;
+    unsigned name = 0;
+    board_value *to = TV_VEC_EXTEND(&e->values, c->value_count);
+    for (unsigned i = 0; to && i < c->value_count; i++) {
+        const tv_inner_value *value = &c->values[i];
+        if (i == 0 || value->name != last)
+            name = intern_name(b, value->name ? value->name : "");
+        if (name == VALUE_NAMES_MAX)
+            return false;
+        last = value->name;
+        to[i] = pack_value(value, name);
+    }
+    return to != NULL;
 }
 
 static tv_status copy_effects(tv_scoreboard *b, board_entry *e, const tv_commit *c)
@@ -272,10 +298,7 @@ static tv_status copy_effects(tv_scoreboard *b, board_entry *e, const tv_commit 
 
 tv_status tv_board_extend(tv_scoreboard *b, board_entry *e, const tv_commit *c)
 {
-    for (unsigned i = 0; i < c->value_count; i++)
-        if (!append_value(b, &e->values, &c->values[i]))
-            return TV_ERR_MEMORY;
-    return copy_effects(b, e, c);
+    return copy_values(b, e, c) ? copy_effects(b, e, c) : TV_ERR_MEMORY;
 }
 
 tv_status tv_board_issue(tv_scoreboard *b, board_entry *e, const tv_commit *c)
@@ -404,7 +427,9 @@ tv_status tv_scoreboard_value(tv_scoreboard *b, uint64_t tag, const tv_inner_val
     }
     if (!e)
         return TV_ERR_MEMORY;
-    return append_value(b, &e->reports, value) ? TV_OK : TV_ERR_MEMORY;
+    unsigned number = intern_name(b, value->name ? value->name : "");
+    bool kept = number != VALUE_NAMES_MAX && TV_VEC_PUSH(&e->reports, pack_value(value, number));
+    return kept ? TV_OK : TV_ERR_MEMORY;
 }
 
 tv_status tv_scoreboard_trap(tv_scoreboard *b, uint64_t tag, const char *code)

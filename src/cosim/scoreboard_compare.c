@@ -340,17 +340,21 @@ static bool compare_faults(tv_scoreboard *b, const board_entry *e)
 static int order_values(const void *a, const void *b)
 {
     const board_value *x = a, *y = b;
-    if (x->value.element != y->value.element)
-        return x->value.element < y->value.element ? -1 : 1;
+    if (x->element != y->element)
+        return x->element < y->element ? -1 : 1;
     return x->name < y->name ? -1 : x->name > y->name;
 }
 
-/* The model's value for report `i`; both are mostly in the same order. */
-static board_value *find_value(board_entry *e, size_t i)
+/* The model's value for a report. Both are mostly in the same order, of which the design may leave values out: *next is
+ * the value after the one that was found last. */
+static board_value *find_value(board_entry *e, const board_value *report, size_t *next)
 {
-    const board_value *report = &e->reports.data[i];
-    if (i < e->values.count && order_values(report, &e->values.data[i]) == 0)
-        return &e->values.data[i];
+    enum { LOOK_AHEAD = 8 };
+    for (size_t i = *next; i < e->values.count && i < *next + LOOK_AHEAD; i++)
+        if (order_values(report, &e->values.data[i]) == 0) {
+            *next = i + 1;
+            return &e->values.data[i];
+        }
     if (e->values.count == 0)
         return NULL;
     if (!e->is_sorted)
@@ -380,7 +384,7 @@ static void compare_required(tv_scoreboard *b, const board_entry *e)
         return;
     tv_mismatch m = tv_board_mismatch(e, TV_MISMATCH_NO_VALUE);
     m.space = b->names.data[first->name].text;
-    m.element = first->value.element;
+    m.element = first->element;
     m.count = count;
     snprintf(m.message, sizeof m.message, "the design did not report %s of element %" PRIu64, m.space, m.element);
     tv_board_report(b, &m);
@@ -389,19 +393,17 @@ static void compare_required(tv_scoreboard *b, const board_entry *e)
 static void compare_values(tv_scoreboard *b, board_entry *e)
 {
     bool is_first = true;
+    size_t next = 0;
     for (size_t i = 0; i < e->reports.count; i++) {
         const board_value *report = &e->reports.data[i];
-        board_value *found = find_value(e, i);
-        if (!found)
+        board_value *v = find_value(e, report, &next);
+        if (!v)
             continue;
-        const tv_inner_value *v = &found->value;
-        found->is_reported = true;
+        v->is_reported = true;
+        if (v->is_integer == report->is_integer && v->integer == report->integer)
+            continue; /* the same bits, mostly; no rule makes equal values differ */
         double expected = v->is_integer ? (double)v->integer : v->real,
-               actual = report->value.is_integer ? (double)report->value.integer : report->value.real;
-        if (v->is_integer == report->value.is_integer &&
-            (v->is_integer ? v->integer == report->value.integer
-                           : expected == actual && !signbit(expected) == !signbit(actual)))
-            continue; /* no rule makes equal values differ */
+               actual = report->is_integer ? (double)report->integer : report->real;
         if (isnan(expected) && isnan(actual))
             continue; /* whatever their bits */
         const char *name = b->names.data[report->name].text;

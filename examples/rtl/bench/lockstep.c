@@ -115,6 +115,8 @@ void lockstep_free(lockstep *l)
     free(l);
 }
 
+void lockstep_mix(lockstep *l, const char *name) { l->random.mix = name; }
+
 uint64_t lockstep_instructions(const lockstep *l) { return l->instructions; }
 
 int lockstep_finish(lockstep *l)
@@ -131,16 +133,15 @@ int lockstep_finish(lockstep *l)
 
 /* ---- Events ---- */
 
+/* A descriptor of the weight stream, through the register window. */
 static void append_descriptor(lockstep *l, uint32_t addr, uint32_t words)
 {
-    char text[96];
-    tv_program *program;
-    int size = snprintf(text, sizeof text, " .target pccx\n wstream gemv, %u, %u\n", addr * 16, words * 16);
-    if (tv_program_assemble("stream.s", text, (size_t)size, NULL, &l->sink, &program) != TV_OK)
+    const uint32_t registers[] = {addr * 16, 0, words * 16, 0, 1}; /* of 32 bits, from STREAM_ADDR_LO to STREAM_PUSH */
+    uint8_t bytes[4 * 5];
+    for (unsigned i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(registers[i / 4] >> i % 4 * 8);
+    if (tv_machine_write(l->machine, "mmio", TV_WINDOW_STREAM_ADDR_LO, bytes, sizeof bytes, &l->sink) != TV_OK)
         abort();
-    if (tv_machine_load(l->machine, program, &l->sink) != TV_OK)
-        abort();
-    tv_program_free(program);
 }
 
 void lockstep_event(lockstep *l, uint32_t kind, uint32_t addr, const uint32_t data[4])
@@ -215,13 +216,14 @@ static int retire_left_out(lockstep *l, uint32_t fault)
 
 int lockstep_retire(lockstep *l, uint32_t fault)
 {
-    char code[16];
+    char code[] = "TV-P000";
     tv_scoreboard_counts before, after;
     if (l->left_out)
         return retire_left_out(l, fault);
     issue(l);
-    if (fault)
-        snprintf(code, sizeof code, "TV-%c%03" PRIu32, l->word_bytes == 8 ? 'P' : 'N', fault);
+    code[3] = l->word_bytes == 8 ? 'P' : 'N';
+    for (unsigned i = 6, rest = fault % 1000; i > 3; i--, rest /= 10)
+        code[i] = (char)('0' + rest % 10);
     tv_scoreboard_count(l->board, &before);
     if ((fault && tv_scoreboard_trap(l->board, l->instructions, code) != TV_OK) ||
         tv_scoreboard_retire(l->board, l->instructions, TV_CYCLE_UNKNOWN) != TV_OK)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the comparison costs: speed [INSTRUCTIONS [SEED]] makes random events, runs them on the design alone and in
-// lockstep, and prints cycles a second of processor time of both.
+// What the comparison costs: speed [INSTRUCTIONS [SEED [MIX]]] makes random events, runs them on the design alone and
+// in lockstep, and prints cycles a second of processor time of both. MIX selects the instructions of pccx: sfu, gemv,
+// decoder; otherwise all.
 #include <cstdio>
 #include <ctime>
 #include <vector>
@@ -46,6 +47,7 @@ int main(int argc, char **argv)
     int seed = argc > 2 ? atoi(argv[2]) : 1;
     std::vector<event> events;
     lockstep *model = lockstep_new(TARGET, seed);
+    lockstep_mix(model, argc > 3 ? argv[3] : nullptr);
     for (uint64_t i = 0; i < count;) {
         event e{};
         lockstep_next(model, &e.kind, &e.addr, e.data);

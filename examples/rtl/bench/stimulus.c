@@ -136,16 +136,34 @@ static uint64_t stream_need(stimulus *s, uint64_t word)
     return (uint64_t)shape[1] * ((shape[2] + 31u) / 32) + (word >> 23 & 1 ? (shape[1] + 7u) / 8 : 0);
 }
 
+/* Of 40 words so many are MEMSETs, or these and MEMCPYs, or these and CVOs, or these and GEMVs; others are random. */
+typedef struct mix {
+    const char *name;
+    uint8_t memset, memcpy, cvo, gemv;
+} mix;
+
+static const mix mixes[] = {{"sfu", 2, 5, 40, 40}, {"gemv", 5, 8, 8, 40}, {"decoder", 40, 40, 40, 40}};
+static const mix usual = {NULL, 11, 20, 31, 39};
+
+static const mix *find_mix(const char *name)
+{
+    for (unsigned i = 0; name && i < sizeof mixes / sizeof mixes[0]; i++)
+        if (strcmp(mixes[i].name, name) == 0)
+            return &mixes[i];
+    return &usual;
+}
+
 static uint64_t random_word(stimulus *s)
 {
+    const mix *m = find_mix(s->mix);
     uint32_t choice = stimulus_below(s, 40);
-    if (stimulus_below(s, 256) == 0)
+    if (m == &usual && stimulus_below(s, 256) == 0)
         return 0; /* a GEMV from and to word 0 */
-    uint64_t word = choice < 11   ? random_memset(s)
-                    : choice < 20 ? random_memcpy(s)
-                    : choice < 31 ? random_cvo(s)
-                    : choice < 39 ? random_gemv(s)
-                                  : (uint64_t)stimulus_random(s) << 32 | stimulus_random(s);
+    uint64_t word = choice < m->memset   ? random_memset(s)
+                    : choice < m->memcpy ? random_memcpy(s)
+                    : choice < m->cvo    ? random_cvo(s)
+                    : choice < m->gemv   ? random_gemv(s)
+                                         : (uint64_t)stimulus_random(s) << 32 | stimulus_random(s);
     if (stimulus_below(s, 64) == 0)
         word ^= UINT64_C(1) << stimulus_below(s, 64);
     return word;
