@@ -18,6 +18,16 @@ extern "C" {
 
 struct tv_program;
 
+/* An energy: joules + attojoules * 10^-18; attojoules is below 10^18. */
+typedef struct tv_joules {
+    uint64_t joules, attojoules;
+} tv_joules;
+
+/* An interval: what the uncertainty of the tables allows (trivet/energy.h). */
+typedef struct tv_energy {
+    tv_joules low, nominal, high;
+} tv_energy;
+
 typedef enum tv_event_kind {
     TV_EVENT_ENGINE,   /* an engine is busy with an instruction from start to end */
     TV_EVENT_STALL,    /* an engine is stalled from start to end for `reason` */
@@ -29,6 +39,7 @@ typedef enum tv_event_kind {
     TV_EVENT_LOAD,     /* `program` is loaded; its first instruction is `index`. Valid until the next load */
     TV_EVENT_ACCESS,   /* instruction `index` reads or writes `bytes` bytes of `space`, from unit `addr` on. Without
                           times,   which its ENGINE event has. Only with tv_machine_trace_accesses */
+    TV_EVENT_CONTROL,  /* instruction `index`, which no engine executes, completes at start: CMDQ. Not in files */
 } tv_event_kind;
 
 typedef struct tv_event {
@@ -57,6 +68,7 @@ typedef struct tv_event {
     unsigned line;
     const char *role; /* role of the instruction's tensor, or NULL */
     const char *mode; /* step of a model that the instruction belongs to, or NULL */
+    tv_energy energy; /* of the instruction: in one of its events, ENGINE if it has one, otherwise COMMAND or CONTROL */
 } tv_event;
 
 /* Receiver of events. `event` must not be NULL. */

@@ -19,12 +19,12 @@
  * Structs that may grow (tv_program_options, tv_run_limits, tv_debug_options, tv_llm_options, tv_llm_sampling,
  * tv_network_open_options, tv_generate_options, tv_cover_close_options, tv_fit_options,
  * tv_network_session_options, tv_network_summary, tv_reduce_options, tv_scoreboard_options, tv_stats, tv_sweep_options,
- * tv_llm_summary, tv_llm_likelihood) begin with `size_t size`, which the caller sets to sizeof of the struct before the
- * call. Members are only added at the end. A smaller struct of an older version is accepted: missing input members
- * count as zero, output members are not written. Of a larger struct of a newer version the unknown members are ignored.
- * A size below that of the first version, 0 included, is TV_ERR_INPUT. Structs that the library allocates and passes by
- * const pointer (tv_diag, tv_event, tv_fault, tv_trace_summary, tv_trace_diff) may grow at their end, too. All others,
- * and the enumerators' values, are fixed within a major version. */
+ * tv_llm_summary, tv_llm_likelihood, tv_energy_stats) begin with `size_t size`, which the caller sets to sizeof of the
+ * struct before the call. Members are only added at the end. A smaller struct of an older version is accepted: missing
+ * input members count as zero, output members are not written. Of a larger struct of a newer version the unknown
+ * members are ignored. A size below that of the first version, 0 included, is TV_ERR_INPUT. Structs that the library
+ * allocates and passes by const pointer (tv_diag, tv_event, tv_fault, tv_trace_summary, tv_trace_diff) may grow at
+ * their end, too. All others, and the enumerators' values, are fixed within a major version. */
 #ifndef TRIVET_TRIVET_H
 #define TRIVET_TRIVET_H
 
@@ -36,6 +36,7 @@
 #include "trivet/debug.h"
 #include "trivet/diag.h"
 #include "trivet/dtype.h"
+#include "trivet/energy.h"
 #include "trivet/extension.h"
 #include "trivet/file.h"
 #include "trivet/gen.h"

@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/elements.h"
+#include "cli/energy_report.h"
 #include "cli/infer_job.h"
 #include "cli/memory_load.h"
 #include "cli/run_commits.h"
@@ -29,6 +30,7 @@ static const cli_option options[] = {
      "scalar avx2 avx512 neon dotprod"},
     {"threads", 0, "N", "host threads (default: one per core); results are identical", NULL},
     {"save-outputs", 0, "DIR", "write the declared outputs of the program to DIR/NAME.bin", "FILE"},
+    {"energy", 0, NULL, "print the energy of the run by engine and by action", NULL},
     {"strict", 0, NULL, "treat hazards and masked values as errors, and do not run", NULL},
     {"no-hazards", 0, NULL, "do not check for hazards and masked values", NULL},
     INFER_DATA_OPTIONS,
@@ -339,6 +341,8 @@ static tv_status print_result(job *j)
         print_stop(j);
         if (!j->c->quiet)
             run_report_print(j->machine, !cli_has(j->c, "functional"), j->c->out_color, stdout);
+        if (cli_has(j->c, "energy"))
+            energy_report_print(j->machine, stdout);
     }
     return status;
 }

@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "cli/energy_report.h"
+
 /* ---- JSON ---- */
 
 static void write_fault(const tv_fault *f, tv_json_writer *w)
@@ -35,6 +37,7 @@ void run_report_write_json(const tv_machine *machine, tv_stop_reason stop, tv_js
     tv_json_key(w, "fault");
     write_fault(tv_machine_fault(machine), w);
     tv_stats_write_json(w, &s);
+    energy_report_write_json(machine, w);
 }
 
 /* ---- Text ---- */

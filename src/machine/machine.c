@@ -223,7 +223,7 @@ tv_trace_sink tv_machine_trace_sink(const tv_machine *machine) { return machine-
 static void send_event(void *user, const tv_event *event)
 {
     tv_machine *machine = user;
-    if (machine->sink.event && !machine->mute_trace && event->kind != TV_EVENT_CONTROL)
+    if (machine->sink.event && !machine->mute_trace)
         machine->sink.event(machine->sink.user, event);
     if (machine->recorder && !machine->mute_recorder)
         tv_recorder_event(machine->recorder, event);

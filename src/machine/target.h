@@ -10,6 +10,7 @@
 #include "isa/isa.h"
 #include "machine/snapshot.h"
 #include "program/program.h"
+#include "sim/energy.h"
 #include "sim/memory.h"
 #include "sim/values.h"
 #include "trivet/commit.h"
@@ -36,6 +37,9 @@ typedef struct tv_target {
     void (*write_space)(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes);
     tv_memory *(*memory)(void *state, unsigned space); /* that holds a space's bytes and can be mapped, or NULL */
     void (*stats)(const void *state, tv_stats *out);
+    /* The actions of all instructions, by engine, and the table of their energies, which is the machine's. */
+    void (*actions)(const void *state, tv_action_table *out);
+    void (*energy_shape)(const tv_config *config, tv_energy_shape *out);
     void (*threads)(void *state, unsigned threads); /* NULL: the machine uses one thread */
     void (*trace)(void *state, const tv_trace_sink *sink);
     uint64_t (*clock)(const void *state);

@@ -163,6 +163,7 @@ static void add_to_totals(tv_report_writer *r, const tv_event *e, uint64_t insn,
     case TV_EVENT_TOKEN:
     case TV_EVENT_LOAD:
     case TV_EVENT_ACCESS:
+    case TV_EVENT_CONTROL:
         break;
     }
 }
@@ -206,6 +207,7 @@ static void record_row(tv_report_writer *r, const tv_event *e, uint64_t insn, ui
         break;
     case TV_EVENT_LOAD:
     case TV_EVENT_ACCESS:
+    case TV_EVENT_CONTROL:
         return; /* handled by record_event */
     }
     tv_table_put(table, table_ids[e->kind], v);
@@ -233,6 +235,8 @@ static void record_event(void *user, const tv_event *e)
         begin_program(r, e->program, (uint64_t)e->index);
         return;
     }
+    if (e->kind == TV_EVENT_CONTROL)
+        return;
     const char *lane_name = e->lane ? e->lane : e->engine;
     uint32_t lane = tv_texts_add(&r->texts, lane_name);
     uint64_t insn = e->kind == TV_EVENT_TOKEN ? 0 : update_instruction(r, e);

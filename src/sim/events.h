@@ -8,10 +8,6 @@
 #include "program/program.h"
 #include "trivet/trace.h"
 
-/* An entry that no engine executes completes at `start`: for commit records, which have every instruction; traces have
- * engines, and do not receive it. */
-#define TV_EVENT_CONTROL ((tv_event_kind)(TV_EVENT_ACCESS + 1))
-
 typedef struct tv_emitter {
     const tv_trace_sink *sink; /* NULL: the run is not traced */
     const tv_program *program; /* the loaded program, or NULL */

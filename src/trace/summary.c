@@ -144,6 +144,7 @@ static bool read_event(void *user, const tv_event *e, const tv_trace_extras *ext
     case TV_EVENT_TRANSFER:
     case TV_EVENT_LOAD:
     case TV_EVENT_ACCESS:
+    case TV_EVENT_CONTROL:
         break;
     }
     return true;

@@ -197,6 +197,7 @@ bool tv_vcd_event(void *user, const tv_event *event, const tv_trace_extras *extr
     case TV_EVENT_TOKEN:
     case TV_EVENT_LOAD:
     case TV_EVENT_ACCESS:
+    case TV_EVENT_CONTROL:
         break;
     }
     return true;

@@ -208,7 +208,7 @@ static void write_event(void *user, const tv_event *e)
         return;
     }
     w->tokens += e->tokens;
-    if (e->kind == TV_EVENT_ACCESS || e->kind == TV_EVENT_LOAD)
+    if (e->kind == TV_EVENT_ACCESS || e->kind == TV_EVENT_LOAD || e->kind == TV_EVENT_CONTROL)
         return;
     if (e->kind == TV_EVENT_STALL && !e->scheduler)
         add_to_windows(w, e->start, e->end, (double)(e->end - e->start), offsetof(window, stalled));

@@ -358,6 +358,7 @@ static void count_event(void *user, const tv_event *e)
     case TV_EVENT_TOKEN:
     case TV_EVENT_ACCESS:
     case TV_EVENT_LOAD:
+    case TV_EVENT_CONTROL:
         break;
     }
 }

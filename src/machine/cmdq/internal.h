@@ -14,6 +14,7 @@
 #include "machine/target.h"
 #include "queue/dependencies.h"
 #include "sim/account.h"
+#include "sim/energy.h"
 #include "sim/fault.h"
 #include "sim/findings.h"
 #include "sim/memory.h"
@@ -76,6 +77,7 @@ typedef struct cmdq_op {
     uint64_t macs;
     uint64_t array_macs;             /* TE: those that take time */
     uint8_t special_functions;       /* TE: of each result */
+    uint8_t function;                /* VE: action of each element that the fields select (sim/actions.def), or 0 */
     uint64_t bytes;                  /* over DRAM */
     uint64_t cycles;                 /* without contention */
     cmdq_tile tiles[CMDQ_TILES_MAX]; /* not initialized from tile_count on */
@@ -126,6 +128,12 @@ static inline bool cmdq_are_disjoint(const cmdq_tile *a, const cmdq_tile *b)
 
 /* ---- Plans ---- */
 
+/* Counts of actions by engine. Those of fetching and decoding are those of CMDQ_CONTROL. */
+enum { CMDQ_CONTROL = CMDQ_ENGINES_MAX };
+typedef struct cmdq_actions {
+    uint64_t counts[CMDQ_ENGINES_MAX + 1][TV_ACTION_COUNT];
+} cmdq_actions;
+
 /* Arrays by entry. */
 typedef struct cmdq_plan {
     uint32_t count;
@@ -134,7 +142,8 @@ typedef struct cmdq_plan {
     uint64_t *cycles;
     uint8_t (*banks)[CMDQ_BANKS_PER_ENTRY]; /* of its tiles, then CMDQ_NO_BANK */
     uint64_t *macs;
-    uint64_t *bytes; /* over DRAM, times 2, plus 1 if they are written */
+    uint64_t *bytes;      /* over DRAM, times 2, plus 1 if they are written */
+    cmdq_actions actions; /* of all entries */
     cmdq_graph graph;
     uint32_t *order;                       /* entries in the order of execution; NULL: the order of ids */
     struct cmdq_simulation_arrays *arrays; /* from cmdq_plan_prepare */
@@ -242,10 +251,22 @@ typedef struct cmdq_machine {
     uint64_t base;           /* entries of earlier queues */
     uint64_t macs, bytes[2]; /* read from DRAM, written */
     uint64_t role_bytes[CMDQ_ALL_ROLES];
+    cmdq_actions actions; /* of earlier queues */
     tv_fault_record fault;
     tv_trace_sink sink;
     bool traced;
 } cmdq_machine;
+
+/* actions.c. Adds the actions of the operation, without its fetch and decode, to counts[TV_ACTION_COUNT]. */
+void cmdq_count_actions(const cmdq_params *params, const cmdq_op *op, uint64_t *counts);
+
+/* Adds those of fetching and decoding. */
+void cmdq_count_issue(uint64_t entries, uint64_t *counts);
+
+/* Adds the actions of the executed entries of the loaded queue. */
+void cmdq_add_executed(const cmdq_machine *machine, cmdq_actions *sum);
+void cmdq_get_actions(const void *state, tv_action_table *out);
+void cmdq_energy_shape(const tv_config *config, tv_energy_shape *shape);
 
 /* state.c */
 void cmdq_visit_state(void *state, tv_state_visitor *visitor);

@@ -69,6 +69,9 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
     m->mode = mode;
     m->memories.level = tv_cpu();
     cmdq_params_init(&m->params, config);
+    tv_energy_shape shape;
+    cmdq_energy_shape(config, &shape);
+    tv_energy_table_init(&m->params.energy, &shape);
     for (unsigned e = 0; e < m->params.engines; e++)
         m->timing.accounts[e].name = m->params.names[e];
     tv_status status = tv_memory_init(&m->memories.spm, m->params.banks * m->params.bank_bytes, sink);
@@ -130,6 +133,7 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
     }
     if (m->program) /* a queue that is left early keeps the time of its executed entries */
         end_queue(m);
+    cmdq_add_executed(m, &m->actions);
     m->base += m->program ? m->next : 0;
     cmdq_plan_fini(&m->plan);
     m->plan = plan;
@@ -396,6 +400,8 @@ const tv_target tv_target_cmdq = {
     .read_space = read_space,
     .write_space = write_space,
     .stats = stats,
+    .actions = cmdq_get_actions,
+    .energy_shape = cmdq_energy_shape,
     .threads = set_threads,
     .trace = trace,
     .clock = clock_now,

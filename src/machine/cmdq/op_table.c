@@ -15,18 +15,20 @@ const cmdq_handlers cmdq_ops[CMDQ_OPCODES] = {
      .resolve = cmdq_resolve_##resolve_,                                                                               \
      .cycles = cmdq_cycles_tensor,                                                                                     \
      .execute = cmdq_exec_##execute_},
-#define CMDQ_VECTOR_OP(id, resolve_, cycles_, compute_, split_, task_)                                                 \
+#define CMDQ_VECTOR_OP(id, resolve_, cycles_, work_, compute_, split_, task_)                                          \
     {.opcode = CMDQ_##id,                                                                                              \
      .engine_class = CMDQ_VE,                                                                                          \
+     .work = CMDQ_WORK_##work_,                                                                                        \
      .resolve = cmdq_resolve_##resolve_,                                                                               \
      .cycles = cmdq_cycles_##cycles_,                                                                                  \
      .execute = cmdq_exec_vector,                                                                                      \
      .compute = cmdq_compute_##compute_,                                                                               \
      .split = CMDQ_SPLIT_##split_,                                                                                     \
      .task_elements = CMDQ_TASK_##task_},
-#define CMDQ_TILE_OP(id, resolve_, cycles_, execute_)                                                                  \
+#define CMDQ_TILE_OP(id, resolve_, cycles_, work_, execute_)                                                           \
     {.opcode = CMDQ_##id,                                                                                              \
      .engine_class = CMDQ_VE,                                                                                          \
+     .work = CMDQ_WORK_##work_,                                                                                        \
      .resolve = cmdq_resolve_##resolve_,                                                                               \
      .cycles = cmdq_cycles_##cycles_,                                                                                  \
      .execute = cmdq_exec_##execute_},

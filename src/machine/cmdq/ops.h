@@ -11,9 +11,23 @@ typedef enum cmdq_split { CMDQ_SPLIT_ROWS, CMDQ_SPLIT_ELEMENTS } cmdq_split;
 /* Elements of an entry from which on it is worth the time in which other threads join. */
 enum { CMDQ_TASK_FEW = 1 << 11, CMDQ_TASK_MANY = 1 << 14 };
 
+/* What a vector engine does with each element, for its energy (actions.c). */
+typedef enum cmdq_work {
+    CMDQ_WORK_NONE, /* moves it */
+    CMDQ_WORK_LAYERNORM,
+    CMDQ_WORK_RMSNORM,
+    CMDQ_WORK_SOFTMAX,
+    CMDQ_WORK_ACTIVATION,
+    CMDQ_WORK_ROPE,
+    CMDQ_WORK_SUM,
+    CMDQ_WORK_PRODUCT,
+    CMDQ_WORK_MULTIPLY_ADD
+} cmdq_work;
+
 struct cmdq_handlers {
     uint8_t opcode;       /* cmdq_opcode */
     uint8_t engine_class; /* cmdq_class */
+    uint8_t work;         /* cmdq_work: of vector engines */
     bool (*resolve)(cmdq_resolver *r);
     uint64_t (*cycles)(const cmdq_params *params, const cmdq_op *op); /* NULL: takes no time */
     void (*execute)(cmdq_exec *x);                                    /* NULL: changes no data */
@@ -29,11 +43,11 @@ extern const cmdq_handlers cmdq_ops[CMDQ_OPCODES]; /* of the set; extension.h ha
 #define CMDQ_TENSOR_OP(id, resolve_, execute_)                                                                         \
     bool cmdq_resolve_##resolve_(cmdq_resolver *r);                                                                    \
     void cmdq_exec_##execute_(cmdq_exec *x);
-#define CMDQ_VECTOR_OP(id, resolve_, cycles_, compute_, split_, task_)                                                 \
+#define CMDQ_VECTOR_OP(id, resolve_, cycles_, work_, compute_, split_, task_)                                          \
     bool cmdq_resolve_##resolve_(cmdq_resolver *r);                                                                    \
     uint64_t cmdq_cycles_##cycles_(const cmdq_params *params, const cmdq_op *op);                                      \
     void cmdq_compute_##compute_(const cmdq_exec *x, const cmdq_row *row);
-#define CMDQ_TILE_OP(id, resolve_, cycles_, execute_)                                                                  \
+#define CMDQ_TILE_OP(id, resolve_, cycles_, work_, execute_)                                                           \
     bool cmdq_resolve_##resolve_(cmdq_resolver *r);                                                                    \
     uint64_t cmdq_cycles_##cycles_(const cmdq_params *params, const cmdq_op *op);                                      \
     void cmdq_exec_##execute_(cmdq_exec *x);

@@ -40,6 +40,8 @@ void cmdq_params_init(cmdq_params *params, const tv_config *config)
                     tv_config_integer(config, CMDQ_PARAM_DMA_WEIGHT_EMBEDDING),
                     tv_config_integer(config, CMDQ_PARAM_DMA_WEIGHT_AUX)},
     };
+    while ((params->te_depth + 1) * (params->te_depth + 1) <= params->te_base)
+        params->te_depth++;
     double bus = (double)params->bus_width / (double)params->burst;
     bool is_bus = bus <= (double)params->peak;
     params->reachable = is_bus ? bus : (double)params->peak;

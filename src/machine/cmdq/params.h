@@ -5,6 +5,7 @@
 
 #include "base/schema.h"
 #include "isa/cmdq/cmdq.h"
+#include "sim/energy.h"
 
 enum { CMDQ_ENGINES_MAX = 26 };
 
@@ -28,9 +29,11 @@ typedef struct cmdq_params {
     double reachable;       /* bytes per cycle of all channels together: bursts over the bus, at most `peak` */
     const char *limited_by; /* the parameters that set `reachable` */
     uint64_t weights[CMDQ_ROLES];
+    uint64_t te_depth; /* products that are added before a partial sum is stored: the side of a square array */
     uint64_t te_base, te_init, te_finalize, ve_lanes, ve_init, ve_finalize, ve_reduction, ve_sfu;
     tv_rate te_weight4, te_weight2, te_activation4, te_float16, te_float32, ve_ops, ve_activation8, ve_activation4;
     char names[CMDQ_ENGINES_MAX][12]; /* "DMA0" */
+    tv_energy_table energy;           /* for events */
 } cmdq_params;
 
 void cmdq_params_init(cmdq_params *params, const tv_config *config);

@@ -99,11 +99,14 @@ static uint64_t plan_entries(const tv_program *program, const cmdq_params *param
     const cmdq_queue *q = cmdq_queue_of(program);
     uint64_t next_dma = 0, total = 0;
     tv_line_cursor cursor = cmdq_line_cursor(program);
+    cmdq_count_issue(cmdq_entry_count(q), plan->actions.counts[CMDQ_CONTROL]);
     for (uint32_t i = 0; i < cmdq_entry_count(q); i++) {
         cmdq_op op;
         cmdq_error error;
         if (cmdq_resolve(q, params, i, &next_dma, &op, &error)) {
             set_entry(plan, i, &op);
+            if (op.engine != CMDQ_NO_ENGINE)
+                cmdq_count_actions(params, &op, plan->actions.counts[op.engine]);
             total += op.cycles + CONFLICTS_MAX * params->conflict;
             if (total <= TOTAL_MAX)
                 continue;

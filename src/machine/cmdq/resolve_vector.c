@@ -82,10 +82,21 @@ bool cmdq_resolve_rope(cmdq_resolver *r)
                                    cmdq_add_spm_tile(r, CMDQ_FACTORS, CMDQ_F_factors_bank, rotary / 2, 32, CMDQ_READS));
 }
 
+/* What a function that uses the special function unit takes. */
+static uint8_t unary_action(uint64_t function)
+{
+    return function == CMDQ_UNARY_EXP     ? TV_ACTION_SFU_EXP
+           : function == CMDQ_UNARY_LOG   ? TV_ACTION_SFU_LOG
+           : function == CMDQ_UNARY_SQRT  ? TV_ACTION_SFU_SQRT
+           : function == CMDQ_UNARY_RECIP ? TV_ACTION_SFU_RECIP
+                                          : TV_ACTION_SFU_ACTIVATION;
+}
+
 bool cmdq_resolve_unary(cmdq_resolver *r)
 {
     uint64_t function = cmdq_op_field(r, CMDQ_F_unary_function);
     r->op->uses_sfu = function >= CMDQ_UNARY_SIGMOID && function <= CMDQ_UNARY_ERF;
+    r->op->function = r->op->uses_sfu ? unary_action(function) : 0;
     return cmdq_resolve_vector(r);
 }
 
@@ -93,6 +104,7 @@ bool cmdq_resolve_binary(cmdq_resolver *r)
 {
     uint64_t function = cmdq_op_field(r, CMDQ_F_binary_function);
     r->op->uses_sfu = function == CMDQ_BINARY_DIV || function == CMDQ_BINARY_POW;
+    r->op->function = !r->op->uses_sfu ? 0 : function == CMDQ_BINARY_POW ? TV_ACTION_SFU_POW : TV_ACTION_SFU_RECIP;
     return cmdq_resolve_two_inputs(r);
 }
 

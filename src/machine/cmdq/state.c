@@ -42,6 +42,7 @@ void cmdq_visit_state(void *state, tv_state_visitor *visitor)
     VISIT(m->macs);
     VISIT(m->bytes);
     VISIT(m->role_bytes);
+    VISIT(m->actions);
     tv_visit_memory(visitor, &m->memories.spm);
     tv_visit_memory(visitor, &m->memories.dram);
     if (tv_visit_is_restoring(visitor)) {

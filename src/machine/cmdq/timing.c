@@ -76,6 +76,15 @@ static tv_event event_of(const simulation *s, tv_event_kind kind, unsigned e, ui
     return event;
 }
 
+static void set_energy(const simulation *s, const cmdq_op *op, tv_event *event)
+{
+    uint64_t counts[TV_ACTION_COUNT] = {0};
+    if (op)
+        cmdq_count_actions(s->params, op, counts);
+    cmdq_count_issue(1, counts);
+    tv_event_set_energy(event, &s->params->energy, counts);
+}
+
 static void emit_entry(const simulation *s, unsigned e, uint32_t entry, uint64_t from, uint64_t to)
 {
     if (!tv_is_traced(&s->emitter))
@@ -91,7 +100,9 @@ static void emit_entry(const simulation *s, unsigned e, uint32_t entry, uint64_t
     event.macs = op.macs;
     const cmdq_tile *dram = cmdq_find_tile(&op, CMDQ_DRAM);
     event.bytes = op.bytes;
+    set_energy(s, &op, &event);
     tv_emit(&s->emitter, event);
+    event.energy = (tv_energy){0};
     if (!dram)
         return;
     event.kind = TV_EVENT_TRANSFER;
@@ -105,8 +116,12 @@ static void emit_entry(const simulation *s, unsigned e, uint32_t entry, uint64_t
 /* Entry `entry`, which no engine executes, completes. */
 static void emit_control(const simulation *s, uint32_t entry, uint64_t now)
 {
-    if (tv_is_traced(&s->emitter))
-        tv_emit(&s->emitter, tv_event_of(TV_EVENT_CONTROL, NULL, number_of(s, entry), now, now));
+    tv_event event = tv_event_of(TV_EVENT_CONTROL, NULL, number_of(s, entry), now, now);
+    if (!tv_is_traced(&s->emitter))
+        return;
+    event.op = cmdq_opcode_name(&s->queue->entries.data[entry]);
+    set_energy(s, NULL, &event);
+    tv_emit(&s->emitter, event);
 }
 
 /* END, which is entry `entry`, signals the host that the queue is complete. */

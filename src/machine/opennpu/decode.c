@@ -71,8 +71,10 @@ bool opennpu_decode(const tv_codec *codec, const opennpu_opcodes *opcodes, uint3
                        .macs = row->macs,
                        .execute = row->execute};
     decode_attributes(op, (enum opennpu_format)row->format, word);
-    if (op->effects & OPENNPU_READS_ACC_IF_KEEP && op->sat)
+    bool keep = op->effects & OPENNPU_READS_ACC_IF_KEEP && op->sat;
+    if (keep)
         op->effects |= OPENNPU_READS_ACC;
+    op->profile = (uint16_t)(insn * OPENNPU_PROFILES + 2 * op->class_ + keep);
     int missing = decode_registers(op, row, l, illegal);
     if (missing >= 0)
         illegal->why =

@@ -14,6 +14,7 @@
 #include "kernels/outer.h"
 #include "machine/target.h"
 #include "sim/account.h"
+#include "sim/energy.h"
 #include "sim/events.h"
 #include "sim/fault.h"
 #include "sim/findings.h"
@@ -69,6 +70,20 @@ enum {
     OPENNPU_EXTENSION = 1 << 11  /* an extension says what it moves */
 };
 
+/* What each lane of an instruction takes: sums, comparisons, shifts and logic, or products, of integers; binary32. */
+typedef enum opennpu_work {
+    OPENNPU_WORK_NONE,
+    OPENNPU_WORK_INTEGER,
+    OPENNPU_WORK_PRODUCT,
+    OPENNPU_WORK_FP_ADD,
+    OPENNPU_WORK_FP_MUL,
+    OPENNPU_WORK_FP_FMA,
+    OPENNPU_WORK_CONVERT
+} opennpu_work;
+
+/* Profiles of a row: by class, and with keep or without it. */
+enum { OPENNPU_PROFILES = 2 * OPENNPU_CLASSES };
+
 typedef struct opennpu_machine opennpu_machine;
 typedef struct opennpu_op opennpu_op;
 
@@ -105,6 +120,7 @@ typedef struct opennpu_opcode {
     tv_lane_op kernel;          /* TV_LANE_NONE: no SIMD variants */
     uint8_t engine;             /* opennpu_engine */
     uint8_t port_ticks;
+    uint8_t work; /* opennpu_work */
     uint16_t latency;
     uint16_t effects;
     uint16_t macs, port_bytes;         /* per execution; 0: none */
@@ -141,6 +157,7 @@ struct opennpu_op {
     uint32_t rows_read, rows_written; /* bit per base row */
     /* For `kernel`, a bit per register group: stored as byte planes, as lanes, overwritten as lanes. */
     uint8_t plane_groups, lane_groups, result_groups;
+    uint16_t profile; /* insn * OPENNPU_PROFILES + 2 * class_ + keep */
     opennpu_handler *execute;
     tv_lanes_fn kernel; /* computes 64 lanes instead of `execute`; NULL: none */
 };
@@ -162,6 +179,7 @@ typedef struct opennpu_timing {
     uint32_t in_flight;       /* superset of the base rows whose result is not complete in tick `next_tick` */
     tv_account accounts[OPENNPU_ENGINES];
     tv_emitter emitter;
+    tv_energy_table energy; /* for events */
 } opennpu_timing;
 
 /* SIMD kernels that no instruction names; NULL: plain loops. */
@@ -194,8 +212,8 @@ struct opennpu_machine {
     opennpu_timing timing;
 
     const tv_program *program;
-    uint64_t next, count, instructions, macs;
-    uint64_t bytes[2]; /* loaded, stored */
+    uint64_t next, count, instructions;
+    uint64_t *executed; /* by profile: how often */
     tv_fault_record fault;
     tv_trace_sink sink;
     tv_values *values; /* inner values of instructions; NULL: not asked for */
@@ -251,6 +269,19 @@ extern const char *const opennpu_stall_reason_names[OPENNPU_STALL_REASONS];
 /* lane_unit.c. tv_target.compute_lanes: what `word` writes to at most OPENNPU_K_MAX lanes. TV_ERR_MEMORY. */
 tv_status opennpu_compute_lanes(const tv_config *config, uint64_t word, size_t lanes, const uint32_t *const sources[3],
                                 uint32_t *out);
+
+/* actions.c. Adds the actions of one execution, without its fetch and decode, to counts[TV_ACTION_COUNT]. */
+void opennpu_count_actions(const opennpu_opcode *row, unsigned class_, bool keep, uint32_t k, uint64_t *counts);
+
+/* Adds those of fetching and decoding `times` instructions. */
+void opennpu_count_issue(uint64_t times, uint64_t *counts);
+
+typedef struct opennpu_totals {
+    uint64_t macs, bytes[2]; /* loaded, stored */
+} opennpu_totals;
+opennpu_totals opennpu_totals_of(const opennpu_machine *machine);
+void opennpu_actions(const void *state, tv_action_table *out);
+void opennpu_energy_shape(const tv_config *config, tv_energy_shape *shape);
 
 /* state.c */
 void opennpu_visit_state(void *state, tv_state_visitor *visitor);

@@ -41,6 +41,7 @@ static void destroy(void *state)
     tv_codec_free(m->codec);
     opennpu_opcodes_fini(&m->opcodes);
     free(m->registers);
+    free(m->executed);
     free(m->acc);
     free(m->pending_a);
     free(m->pending_b);
@@ -112,6 +113,8 @@ static tv_status init_machine(opennpu_machine *m, const tv_config *config, tv_mo
         status = tv_codec_new_for(&tv_isa_opennpu, sink, &m->codec);
     if (status == TV_OK)
         status = tv_memory_init(&m->memory, tv_config_integer(config, OPENNPU_PARAM_MEM_BYTES), sink);
+    if (status == TV_OK && !(m->executed = calloc((size_t)m->opcodes.count * OPENNPU_PROFILES, sizeof *m->executed)))
+        status = tv_fail_memory(sink);
     if (status != TV_OK)
         return status;
     opennpu_timing_init(&m->timing, &m->opcodes, config);
@@ -177,14 +180,6 @@ static void raise_illegal(opennpu_machine *m, uint32_t word, const opennpu_illeg
     tv_buf_fini(&text);
 }
 
-TV_INLINE void count_work(opennpu_machine *m, const opennpu_op *op)
-{
-    if (!(op->port_bytes | op->macs))
-        return;
-    m->bytes[op->effects & OPENNPU_STORES ? 1 : 0] += op->port_bytes;
-    m->macs += op->macs;
-}
-
 typedef enum outcome { OUTCOME_DONE, OUTCOME_FAULT, OUTCOME_CYCLE_LIMIT } outcome;
 
 TV_INLINE opennpu_op *decode_cache_entry(opennpu_machine *m, uint32_t word)
@@ -243,7 +238,7 @@ static outcome step_traced(opennpu_machine *m, uint32_t word, uint64_t max_cycle
     }
     if (timed)
         opennpu_timing_issue(&m->timing, op, (int64_t)m->instructions);
-    count_work(m, op);
+    m->executed[op->profile]++;
     m->instructions++;
     return OUTCOME_DONE;
 }
@@ -292,7 +287,7 @@ TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool
         }
         if (timed)
             opennpu_timing_issue_fast(&m->timing, op, (int64_t)(instruction_base + next));
-        count_work(m, op);
+        m->executed[op->profile]++;
     }
     set_next(m, next);
     return OUTCOME_DONE;
@@ -540,10 +535,11 @@ static void stats(const void *state, tv_stats *out)
     tv_stats_set_time(out, m->mode == TV_MODE_FUNCTIONAL ? 0 : timing.last_completion,
                       tv_config_integer(m->config, OPENNPU_PARAM_CORE_HZ));
     tv_stats_set_engines(out, timing.accounts, OPENNPU_ENGINES, opennpu_stall_reason_names, OPENNPU_STALL_REASONS);
-    tv_stats_add_path(out, "load", m->bytes[0], m->k, NULL);
-    tv_stats_add_path(out, "store", m->bytes[1], m->k, NULL);
+    const opennpu_totals totals = opennpu_totals_of(m);
+    tv_stats_add_path(out, "load", totals.bytes[0], m->k, NULL);
+    tv_stats_add_path(out, "store", totals.bytes[1], m->k, NULL);
     out->instructions = m->instructions;
-    out->macs = m->macs;
+    out->macs = totals.macs;
     out->peak_macs = (double)m->k * m->k;
     tv_bottleneck bottleneck = {.cycles = (double)out->cycles};
     tv_bottleneck_add_engines(&bottleneck, out, OPENNPU_ENGINES, NULL);
@@ -579,6 +575,8 @@ const tv_target tv_target_opennpu = {
     .read_space = read_space,
     .write_space = write_space,
     .stats = stats,
+    .actions = opennpu_actions,
+    .energy_shape = opennpu_energy_shape,
     .trace = trace,
     .clock = clock_now,
     .has_next = has_next,

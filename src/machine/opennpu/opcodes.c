@@ -40,14 +40,14 @@ typedef struct behavior {
 /* The columns of times.def; a latency of LD stands for the parameter ld.latency. */
 typedef struct duration {
     uint16_t latency;
-    uint8_t port_ticks;
+    uint8_t port_ticks, work;
 } duration;
 
 enum { LD = 0 };
 
-#define TV_TIME(id, latency, port_ticks, source)                                                                       \
+#define TV_TIME(id, latency, port_ticks, work, source)                                                                 \
     static_assert(OPENNPU_##id < OPENNPU_INSNS, #id);                                                                  \
-    static const duration duration_##id = {latency, port_ticks};
+    static const duration duration_##id = {latency, port_ticks, OPENNPU_WORK_##work};
 #include "machine/opennpu/times.def"
 #undef TV_TIME
 
@@ -127,6 +127,7 @@ static void init_row(opennpu_opcode *row, const tv_isa *isa, const struct instru
     row->latency = source->duration->latency == LD ? (uint16_t)tv_config_integer(config, OPENNPU_PARAM_LD_LATENCY)
                                                    : source->duration->latency;
     row->port_ticks = source->duration->port_ticks;
+    row->work = source->duration->work;
     set_operands(row, isa);
     if (row->effects & (OPENNPU_LOADS | OPENNPU_STORES))
         row->port_bytes = (uint16_t)(lanes << row->class_[OPENNPU_RD]);

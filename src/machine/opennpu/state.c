@@ -26,8 +26,7 @@ void opennpu_visit_state(void *state, tv_state_visitor *visitor)
     VISIT(m->next);
     VISIT(m->count);
     VISIT(m->instructions);
-    VISIT(m->macs);
-    VISIT(m->bytes);
+    tv_visit_bytes(visitor, m->executed, (size_t)m->opcodes.count * OPENNPU_PROFILES * sizeof *m->executed);
     tv_visit_memory(visitor, &m->memory);
     if (tv_visit_is_restoring(visitor))
         m->fault.raised = false;

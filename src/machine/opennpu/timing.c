@@ -26,6 +26,9 @@ void opennpu_timing_init(opennpu_timing *timing, const opennpu_opcodes *opcodes,
         timing->writer[i] = -1;
     for (unsigned e = 0; e < OPENNPU_ENGINES; e++)
         timing->accounts[e].name = opennpu_engine_names[e];
+    tv_energy_shape shape;
+    opennpu_energy_shape(config, &shape);
+    tv_energy_table_init(&timing->energy, &shape);
 }
 
 void opennpu_timing_begin(opennpu_timing *timing)
@@ -101,18 +104,32 @@ uint64_t opennpu_engine_ticks(const opennpu_timing *t, const opennpu_op *op)
     return op->engine == OPENNPU_ENGINE_PORT ? t->opcodes->rows[op->insn].port_ticks : 1;
 }
 
+static void set_energy(const opennpu_timing *t, const opennpu_op *op, tv_event *event)
+{
+    uint64_t counts[TV_ACTION_COUNT] = {0};
+    opennpu_count_actions(&t->opcodes->rows[op->insn], op->profile % OPENNPU_PROFILES / 2, op->profile & 1,
+                          (uint32_t)t->k, counts);
+    opennpu_count_issue(1, counts);
+    tv_event_set_energy(event, &t->energy, counts);
+}
+
 /* Emits the events of an instruction that issues in `tick`. */
 static void emit_execution(const opennpu_timing *t, const opennpu_op *op, int64_t index, uint64_t tick)
 {
     const char *id = t->opcodes->rows[op->insn].insn->id;
     const uint64_t end = tick + opennpu_engine_ticks(t, op);
     const bool store = op->effects & OPENNPU_STORES;
-    tv_emit_issue(&t->emitter, opennpu_engine_names[OPENNPU_ENGINE_ISSUE], index, id, tick);
+    tv_event issue = tv_event_of(TV_EVENT_COMMAND, opennpu_engine_names[OPENNPU_ENGINE_ISSUE], index, tick, tick + 1);
+    issue.op = id;
+    if (op->engine == OPENNPU_ENGINE_ISSUE)
+        set_energy(t, op, &issue);
+    tv_emit(&t->emitter, issue);
     if (op->engine != OPENNPU_ENGINE_ISSUE) {
         tv_event event = tv_event_of(TV_EVENT_ENGINE, opennpu_engine_names[op->engine], index, tick, end);
         event.op = id;
         event.bytes = op->port_bytes;
         event.macs = op->macs;
+        set_energy(t, op, &event);
         tv_emit(&t->emitter, event);
     }
     if (op->port_bytes) { /* without a source line: its ENGINE event has it */

@@ -84,7 +84,7 @@ bool pccx_execute_elements(pccx_machine *m, const pccx_op *op, const struct tv_o
     return store_results(m, op, mem.narrow, op->length);
 }
 
-#define PCCX_CVO_ELEMENTWISE(id, function, key, fill)                                                                  \
+#define PCCX_CVO_ELEMENTWISE(id, function, key, fill, action)                                                          \
     bool pccx_execute_##id(pccx_machine *m, const pccx_op *op, pccx_rejection *why)                                    \
     {                                                                                                                  \
         return execute_elementwise(m, op, function, why);                                                              \

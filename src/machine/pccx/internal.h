@@ -14,6 +14,7 @@
 #include "kernels/gemv_scaled.h"
 #include "machine/pccx/timing.h"
 #include "machine/target.h"
+#include "sim/energy.h"
 #include "sim/fault.h"
 #include "sim/findings.h"
 #include "sim/memory.h"
@@ -112,6 +113,8 @@ typedef struct pccx_machine {
     uint64_t instructions;     /* executed, over all programs */
     uint64_t macs[PCCX_STREAMS];
     uint64_t bytes[PCCX_PATHS];
+    uint64_t actions[PCCX_ACCOUNTS][TV_ACTION_COUNT]; /* by engine */
+    tv_energy_table energy;
 
     uint32_t command_low, command_high;
     uint64_t stream_addr, stream_bytes; /* of the descriptor that the host writes */
@@ -147,6 +150,8 @@ tv_memory *pccx_memory_of(void *state, unsigned space);
 void pccx_read_space(void *state, unsigned space, uint64_t byte, void *data, size_t bytes);
 void pccx_write_space(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes);
 void pccx_stats(const void *state, tv_stats *out);
+void pccx_actions(const void *state, tv_action_table *out);
+void pccx_energy_shape(const tv_config *config, tv_energy_shape *shape);
 tv_status pccx_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
                      tv_check_counts *counts);
 tv_status pccx_hazards(const void *state, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);

@@ -2,23 +2,16 @@
 /* The latency of each instruction: cycles from issue to end while no bytes are missing (specification, section 5). */
 #include "machine/pccx/handlers.h"
 
-/* Steps of `unit` that cover `length` when it is first cut into tiles of `tile` (0: not cut). */
-static uint64_t count_steps(uint64_t length, uint64_t tile, uint64_t unit)
-{
-    if (tile == 0 || tile > length)
-        tile = length;
-    return length / tile * tv_ceil_div(tile, unit) + tv_ceil_div(length % tile, unit);
-}
-
 uint64_t pccx_latency_GEMV(const pccx_timing *t, const pccx_op *op)
 {
-    uint64_t steps = count_steps(op->k, op->tile_k, op->lanes) * count_steps(op->n, op->tile_n, op->cores);
+    uint64_t steps = pccx_count_steps(op->k, op->tile_k, op->lanes) * pccx_count_steps(op->n, op->tile_n, op->cores);
     return pccx_gemv_setup(t, op) + steps;
 }
 
 uint64_t pccx_latency_GEMM(const pccx_timing *t, const pccx_op *op)
 {
-    uint64_t tiles = count_steps(op->k, op->tile_k, t->gemm_tile_k) * count_steps(op->n, op->tile_n, t->gemm_tile_n);
+    uint64_t tiles = pccx_count_steps(op->k, op->tile_k, (uint32_t)t->gemm_tile_k) *
+                     pccx_count_steps(op->n, op->tile_n, (uint32_t)t->gemm_tile_n);
     return t->gemm_setup + tiles * tv_max_u64(op->m, t->gemm_min_m);
 }
 
@@ -49,6 +42,6 @@ static uint64_t cvo_latency(const pccx_timing *t, const pccx_op *op)
     return t->fill[op->row] + op->length + t->cvo_tail;
 }
 
-#define PCCX_CVO(id, key, fill)                                                                                        \
+#define PCCX_CVO(id, key, fill, action)                                                                                \
     uint64_t pccx_latency_##id(const pccx_timing *t, const pccx_op *op) { return cvo_latency(t, op); }
 #include "machine/pccx/cvo.def"

@@ -78,6 +78,10 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
     m->stat.ring = calloc(m->stat.depth, sizeof *m->stat.ring);
     if (status == TV_OK && !m->stat.ring)
         status = tv_fail_memory(sink);
+    tv_energy_shape shape;
+    pccx_energy_shape(config, &shape);
+    tv_energy_table_init(&m->energy, &shape);
+    m->timing.energy = &m->energy;
     m->timing.completed = pccx_window_complete;
     m->timing.completed_user = m;
     if (status != TV_OK) {
@@ -162,6 +166,8 @@ static void count_work(pccx_machine *m, const pccx_op *op)
         m->bytes[op->path] += op->bytes;
     if (op->macs) /* of an extension without weights: as those of vectors */
         m->macs[op->flow < PCCX_STREAMS ? op->flow : PCCX_STREAM_GEMV] += op->macs;
+    pccx_count_actions(&m->timing, op, m->actions[op->engine]);
+    pccx_count_issue(m->actions[PCCX_ENGINE_DISP]);
 }
 
 /* What executing one instruction came to; after anything but DONE nothing has changed. TOO_LATE: it would issue at the
@@ -434,6 +440,8 @@ const tv_target tv_target_pccx = {
     .read_space = pccx_read_space,
     .write_space = pccx_write_space,
     .stats = pccx_stats,
+    .actions = pccx_actions,
+    .energy_shape = pccx_energy_shape,
     .threads = set_threads,
     .trace = trace,
     .clock = clock_now,

@@ -77,7 +77,7 @@ typedef struct pccx_op {
     uint32_t tile_n, tile_k;        /* 0: the engine's own */
     uint32_t cores, lanes;          /* GEMV: cores that work, weights of a row that each takes in a cycle */
     uint64_t preload_bytes;         /* GEMV: from L2 to L1 before the first step */
-    uint32_t length;                /* CVO: elements */
+    uint32_t length, results;       /* CVO: elements, of the source and of the result */
     uint32_t src, dst;              /* L2 words or PCCX_TAG_FIFO */
     uint64_t host_addr;             /* MEMCPY, bytes */
     uint64_t copy_size;             /* MEMCPY, L2 words */

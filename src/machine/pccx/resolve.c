@@ -289,6 +289,7 @@ static bool resolve_cvo(const pccx_control *control, pccx_op *op, uint64_t src_s
     bool accm = pccx_CVO_accm(op->word), to_fifo = op->dst == PCCX_TAG_FIFO;
     if (op->length == 0)
         return pccx_reject(why, PCCX_CODE_CVO_LENGTH, "length is 0");
+    op->results = (uint32_t)results;
     op->accumulate = accm && !to_fifo;
     ignore_flag(op, PCCX_IGNORED_ACCM, accm && to_fifo);
     if (op->src == PCCX_TAG_FIFO ? !pop_fifo(control, op, PCCX_FIFO_TO_SFU, op->length, why)
@@ -321,7 +322,7 @@ bool pccx_resolve_elementwise(const pccx_control *control, pccx_op *op, pccx_rej
     return resolve_cvo(control, op, vector_size(op->length), op->length, why);
 }
 
-#define PCCX_CVO_ELEMENTWISE(id, function, key, fill)                                                                  \
+#define PCCX_CVO_ELEMENTWISE(id, function, key, fill, action)                                                          \
     bool pccx_resolve_##id(const pccx_control *control, pccx_op *op, pccx_rejection *why)                              \
     {                                                                                                                  \
         return pccx_resolve_elementwise(control, op, why);                                                             \

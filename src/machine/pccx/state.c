@@ -50,6 +50,7 @@ void pccx_visit_state(void *state, tv_state_visitor *visitor)
     VISIT(m->timing);
     m->timing.emitter.sink = sink;
     m->timing.completed_user = m;
+    m->timing.energy = &m->energy;
     m->timing.share.moved = NULL; /* set again before use */
     m->timing.share.user = NULL;
     if (tv_visit_is_restoring(visitor))
@@ -66,6 +67,7 @@ void pccx_visit_state(void *state, tv_state_visitor *visitor)
     VISIT(m->instructions);
     VISIT(m->macs);
     VISIT(m->bytes);
+    VISIT(m->actions);
     VISIT(m->command_low);
     VISIT(m->command_high);
     VISIT(m->stream_addr);

@@ -31,6 +31,17 @@ static void classify_bottleneck(const pccx_machine *m, tv_stats *out)
     tv_bottleneck_classify(&bottleneck, PCCX_ENGINE_DISP, out);
 }
 
+void pccx_actions(const void *state, tv_action_table *out)
+{
+    const pccx_machine *m = state;
+    out->table = &m->energy;
+    out->count = PCCX_ACCOUNTS;
+    for (unsigned e = 0; e < PCCX_ACCOUNTS; e++) {
+        out->engines[e].name = pccx_engine_names[e];
+        memcpy(out->engines[e].counts, m->actions[e], sizeof m->actions[e]);
+    }
+}
+
 void pccx_stats(const void *state, tv_stats *out)
 {
     const pccx_machine *m = state;

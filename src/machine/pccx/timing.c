@@ -31,7 +31,7 @@ bool pccx_timing_init(pccx_timing *timing, const tv_config *config)
         pccx_insn row;
         unsigned param;
     } fills[] = {
-#define PCCX_CVO(id, key, fill) {PCCX_##id, PCCX_PARAM_FILL_##id},
+#define PCCX_CVO(id, key, fill, action) {PCCX_##id, PCCX_PARAM_FILL_##id},
 #include "machine/pccx/cvo.def"
     };
     const tv_rate stream = tv_config_rate(config, PCCX_PARAM_STREAM_RATE);
@@ -116,6 +116,24 @@ static void emit_transfer(void *user, unsigned flow, tv_ratio t0, tv_ratio t1, t
     tv_emit(&t->emitter, event);
 }
 
+static void set_energy(const pccx_timing *t, const pccx_op *op, tv_event *event)
+{
+    uint64_t counts[TV_ACTION_COUNT] = {0};
+    pccx_count_actions(t, op, counts);
+    pccx_count_issue(counts);
+    tv_event_set_energy(event, t->energy, counts);
+}
+
+/* The issue of an operation; one without an engine has its energy here. */
+static void emit_issue(const pccx_timing *t, const pccx_op *op, int64_t index, uint64_t cycle)
+{
+    tv_event event = tv_event_of(TV_EVENT_COMMAND, pccx_engine_names[PCCX_ENGINE_DISP], index, cycle, cycle + 1);
+    event.op = op->insn->id;
+    if (op->engine == PCCX_ENGINE_NONE)
+        set_energy(t, op, &event);
+    tv_emit(&t->emitter, event);
+}
+
 static void emit_execution(const pccx_timing *t, pccx_engine engine, const pccx_slot *slot)
 {
     const pccx_op *op = &slot->op;
@@ -124,6 +142,7 @@ static void emit_execution(const pccx_timing *t, pccx_engine engine, const pccx_
     event.op = insn->id;
     event.macs = op->macs;
     event.bytes = op->bytes;
+    set_energy(t, op, &event);
     for (unsigned i = 0, n = 0; i < insn->uop_count && n < 2; i++)
         if (insn->uops[i].route) /* also of a uop that a direct FIFO replaces: the first is the way in */
             event.routes[n++] = insn->uops[i].route;
@@ -352,7 +371,7 @@ uint64_t pccx_timing_issue(pccx_timing *t, const pccx_op *op, int64_t index)
     report_completions(t, cycle);
     tv_account_busy(&t->accounts[PCCX_ENGINE_DISP], cycle, cycle + 1);
     if (tv_is_traced(&t->emitter))
-        tv_emit_issue(&t->emitter, pccx_engine_names[PCCX_ENGINE_DISP], index, op->insn->id, cycle);
+        emit_issue(t, op, index, cycle);
     t->head = cycle + 1;
     t->issued++;
     t->last_synchronous = op->synchronous ? (int)op->engine : -1;
