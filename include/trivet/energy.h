@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* The value in joules, rounded. */
+/* The value of `energy` in joules, rounded. */
 TV_API double tv_joules_value(tv_joules energy);
 
 /* The sum of `a` and `b`, end by end. */

@@ -22,10 +22,10 @@ static const char *parameter(const tv_config *config, const char *key)
     return "";
 }
 
-static double percent(tv_energy part, tv_energy all)
+static double percent(tv_energy one, tv_energy all)
 {
     double total = tv_joules_value(all.nominal);
-    return total > 0 ? 100 * tv_joules_value(part.nominal) / total : 0;
+    return total > 0 ? 100 * tv_joules_value(one.nominal) / total : 0;
 }
 
 static void print_engines(const tv_energy_stats *s, FILE *out)

@@ -11,13 +11,13 @@ static const tv_target *target_of(const tv_config *config) { return tv_config_sc
 
 int tv_energy_row_at(const tv_config *config, unsigned i, tv_energy_row *out)
 {
-    tv_energy_shape shape;
+    tv_energy_params energy;
     tv_energy_table table;
     if (i >= TV_ACTION_COUNT)
         return 0;
-    target_of(config)->energy_shape(config, &shape);
-    tv_energy_table_init(&table, &shape);
-    *out = tv_energy_row_of(&shape, &table, (tv_action)i);
+    target_of(config)->energy_params(config, &energy);
+    tv_energy_table_init(&table, &energy);
+    *out = tv_energy_row_of(&energy, &table, (tv_action)i);
     return 1;
 }
 
@@ -37,7 +37,7 @@ static void add_engines(const tv_action_table *actions, tv_energy_stats *out)
     for (unsigned e = 0; e < actions->count; e++) {
         const tv_engine_actions *engine = &actions->engines[e];
         out->engines[e].name = engine->name;
-        tv_energy_charge(&out->engines[e].energy, actions->table, engine->counts);
+        tv_energy_accumulate(&out->engines[e].energy, actions->table, engine->counts);
         out->total = tv_energy_add(out->total, out->engines[e].energy);
         for (unsigned i = 0; i < TV_ACTION_COUNT; i++)
             out->counts[i] += engine->counts[i];
@@ -52,13 +52,13 @@ tv_status tv_machine_energy(const tv_machine *machine, tv_energy_stats *out)
     machine->target->actions(machine->state, &actions);
     add_engines(&actions, &stats);
     count_time(machine, time);
-    tv_energy_charge(&stats.static_energy, actions.table, time);
+    tv_energy_accumulate(&stats.static_energy, actions.table, time);
     stats.total = tv_energy_add(stats.total, stats.static_energy);
     for (unsigned i = 0; i < TV_ACTION_COUNT; i++) {
         uint64_t one[TV_ACTION_COUNT] = {0};
         stats.counts[i] += time[i];
         one[i] = stats.counts[i];
-        tv_energy_charge(&stats.actions[i], actions.table, one);
+        tv_energy_accumulate(&stats.actions[i], actions.table, one);
     }
     bool written = tv_write_sized(out, TV_SIZE_UP_TO(tv_energy_stats, total), &stats, sizeof stats);
     return written ? TV_OK : TV_ERR_INPUT;

@@ -39,7 +39,7 @@ typedef struct tv_target {
     void (*stats)(const void *state, tv_stats *out);
     /* The actions of all instructions, by engine, and the table of their energies, which is the machine's. */
     void (*actions)(const void *state, tv_action_table *out);
-    void (*energy_shape)(const tv_config *config, tv_energy_shape *out);
+    void (*energy_params)(const tv_config *config, tv_energy_params *out);
     void (*threads)(void *state, unsigned threads); /* NULL: the machine uses one thread */
     void (*trace)(void *state, const tv_trace_sink *sink);
     uint64_t (*clock)(const void *state);

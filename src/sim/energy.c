@@ -22,8 +22,8 @@ static amount scale(amount a, double factor) { return (amount){a.low * factor, a
 
 static amount add(amount a, amount b) { return (amount){a.low + b.low, a.nominal + b.nominal, a.high + b.high}; }
 
-/* a + (b - a) * part, part from 0 to 1. */
-static amount blend(amount a, amount b, double part) { return add(scale(a, 1 - part), scale(b, part)); }
+/* a + (b - a) * share, share from 0 to 1. */
+static amount blend(amount a, amount b, double share) { return add(scale(a, 1 - share), scale(b, share)); }
 
 /* ---- Published energies ---- */
 
@@ -71,27 +71,27 @@ static double at_process(const published *p, unsigned nm)
 /* ---- Rules ---- */
 
 /* What is on the chip depends on its fabric and supply. */
-static amount on_chip(const tv_energy_shape *shape, const published *p, double pj)
+static amount on_chip(const tv_energy_params *params, const published *p, double pj)
 {
-    double volts = shape->supply_percent / 100.0;
+    double volts = params->supply_percent / 100.0;
     pj *= volts * volts;
-    if (!shape->fpga)
+    if (!params->fpga)
         return (amount){pj * p->low, pj, pj * p->high};
     return (amount){pj * p->low, pj * sqrt(FPGA_FACTOR), pj * p->high * FPGA_FACTOR};
 }
 
-static amount logic_energy(const tv_energy_shape *shape, logic id)
+static amount logic_energy(const tv_energy_params *params, logic id)
 {
-    return on_chip(shape, &logics[id], at_process(&logics[id], shape->process_nm));
+    return on_chip(params, &logics[id], at_process(&logics[id], params->process_nm));
 }
 
 /* A byte of an access of 64 bits to a memory of `bytes` bytes. */
-static amount sram_energy(const tv_energy_shape *shape, uint64_t bytes)
+static amount sram_energy(const tv_energy_params *params, uint64_t bytes)
 {
     double size = (double)bytes, pj[SRAMS];
     unsigned above = 0;
     for (unsigned i = 0; i < SRAMS; i++) {
-        pj[i] = at_process(&srams[i].energy, shape->process_nm);
+        pj[i] = at_process(&srams[i].energy, params->process_nm);
         above += srams[i].bytes <= size;
     }
     double access;
@@ -102,76 +102,77 @@ static amount sram_energy(const tv_energy_shape *shape, uint64_t bytes)
     else
         access = pj[above - 1] * pow(size / srams[above - 1].bytes,
                                      log(pj[above] / pj[above - 1]) / log(srams[above].bytes / srams[above - 1].bytes));
-    return on_chip(shape, &srams[0].energy, access / 8);
+    return on_chip(params, &srams[0].energy, access / 8);
 }
 
-static amount memory_energy(const tv_energy_shape *shape, tv_component component)
+static amount memory_energy(const tv_energy_params *params, tv_component component)
 {
-    if (component != TV_COMPONENT_MEMORY || shape->memory == TV_MEMORY_SRAM)
-        return sram_energy(shape, shape->bytes[component]);
-    const published *p = &drams[shape->memory];
+    if (component != TV_COMPONENT_MEMORY || params->memory == TV_MEMORY_SRAM)
+        return sram_energy(params, params->bytes[component]);
+    const published *p = &drams[params->memory];
     return (amount){p->pj45 * p->low / 8, p->pj45 / 8, p->pj45 * p->high / 8};
 }
 
 /* A product of integers of `bits` = a * b bits of partial products, and its sum. */
-static amount integer_mac(const tv_energy_shape *shape, unsigned bits)
+static amount integer_mac(const tv_energy_params *params, unsigned bits)
 {
-    return add(scale(logic_energy(shape, LOGIC_INT8_MUL), bits / 64.0), logic_energy(shape, LOGIC_INT32_ADD));
+    return add(scale(logic_energy(params, LOGIC_INT8_MUL), bits / 64.0), logic_energy(params, LOGIC_INT32_ADD));
 }
 
-static amount float_mac(const tv_energy_shape *shape, logic product)
+static amount float_mac(const tv_energy_params *params, logic product)
 {
-    return add(logic_energy(shape, product), logic_energy(shape, LOGIC_FP32_ADD));
+    return add(logic_energy(params, product), logic_energy(params, LOGIC_FP32_ADD));
 }
 
 /* A function takes `count` multiply-adds; a third of that or three times as many are possible, too. */
-static amount function_energy(const tv_energy_shape *shape, unsigned count)
+static amount function_energy(const tv_energy_params *params, unsigned count)
 {
-    amount a = scale(float_mac(shape, LOGIC_FP32_MUL), count);
+    amount a = scale(float_mac(params, LOGIC_FP32_MUL), count);
     return (amount){a.low / 3, a.nominal, a.high * 3};
 }
 
 /* Linear in the width from 8 to 32 bits. */
-static amount integer_lane(const tv_energy_shape *shape, unsigned bits)
+static amount integer_lane(const tv_energy_params *params, unsigned bits)
 {
-    return blend(logic_energy(shape, LOGIC_INT8_ADD), logic_energy(shape, LOGIC_INT32_ADD), (bits - 8) / 24.0);
+    return blend(logic_energy(params, LOGIC_INT8_ADD), logic_energy(params, LOGIC_INT32_ADD), (bits - 8) / 24.0);
 }
 
 /* Linear in the bits of the partial products. */
-static amount integer_product(const tv_energy_shape *shape, unsigned bits)
+static amount integer_product(const tv_energy_params *params, unsigned bits)
 {
-    return blend(logic_energy(shape, LOGIC_INT8_MUL), logic_energy(shape, LOGIC_INT32_MUL), (bits * bits - 64) / 960.0);
+    return blend(logic_energy(params, LOGIC_INT8_MUL), logic_energy(params, LOGIC_INT32_MUL),
+                 (bits * bits - 64) / 960.0);
 }
 
-static amount static_energy(const tv_energy_shape *shape)
+static amount static_energy(const tv_energy_params *params)
 {
-    double pj = (double)shape->static_uw * 1e6 / (double)shape->clock_hz;
+    double pj = (double)params->static_uw * 1e6 / (double)params->clock_hz;
     return (amount){pj, pj, pj};
 }
 
-static amount lane_energy(const tv_energy_shape *shape, tv_action action)
+static amount lane_energy(const tv_energy_params *params, tv_action action)
 {
     static const unsigned widths[] = {8, 16, 32};
     if (action <= TV_ACTION_LANE_INT32)
-        return integer_lane(shape, widths[action - TV_ACTION_LANE_INT8]);
+        return integer_lane(params, widths[action - TV_ACTION_LANE_INT8]);
     if (action <= TV_ACTION_LANE_MUL32)
-        return integer_product(shape, widths[action - TV_ACTION_LANE_MUL8]);
+        return integer_product(params, widths[action - TV_ACTION_LANE_MUL8]);
     if (action == TV_ACTION_LANE_FP_MUL)
-        return logic_energy(shape, LOGIC_FP32_MUL);
+        return logic_energy(params, LOGIC_FP32_MUL);
     if (action == TV_ACTION_LANE_FP_FMA)
-        return float_mac(shape, LOGIC_FP32_MUL);
-    return logic_energy(shape, LOGIC_FP32_ADD);
+        return float_mac(params, LOGIC_FP32_MUL);
+    return logic_energy(params, LOGIC_FP32_ADD);
 }
 
-static amount mac_energy(const tv_energy_shape *shape, tv_action action)
+static amount mac_energy(const tv_energy_params *params, tv_action action)
 {
     static const unsigned widths[] = {2, 4, 8};
     unsigned i = action - TV_ACTION_MAC_INT2_INT2;
     if (action == TV_ACTION_MAC_FP16)
-        return float_mac(shape, LOGIC_FP16_MUL);
+        return float_mac(params, LOGIC_FP16_MUL);
     if (action == TV_ACTION_MAC_FP32)
-        return float_mac(shape, LOGIC_FP32_MUL);
-    return integer_mac(shape, widths[i / 3] * widths[i % 3]);
+        return float_mac(params, LOGIC_FP32_MUL);
+    return integer_mac(params, widths[i / 3] * widths[i % 3]);
 }
 
 /* Multiply-adds of a quadratic interpolation with its reduction of the range; the functions that are composed of two
@@ -213,63 +214,63 @@ static const char *const components[TV_COMPONENTS] = {
     [TV_COMPONENT_STATIC] = "chip",
 };
 
-bool tv_energy_has(const tv_energy_shape *shape, tv_action action)
+bool tv_energy_has(const tv_energy_params *params, tv_action action)
 {
     tv_component c = actions[action].component;
     if (c < TV_MEMORIES)
-        return shape->bytes[c] != 0;
-    return c == TV_COMPONENT_DECODE || c == TV_COMPONENT_STATIC || (shape->arithmetic >> action & 1);
+        return params->bytes[c] != 0;
+    return c == TV_COMPONENT_DECODE || c == TV_COMPONENT_STATIC || (params->arithmetic >> action & 1);
 }
 
-static amount action_energy(const tv_energy_shape *shape, tv_action action)
+static amount action_energy(const tv_energy_params *params, tv_action action)
 {
     tv_component c = actions[action].component;
-    if (!tv_energy_has(shape, action) || action == TV_ACTION_IDLE)
+    if (!tv_energy_has(params, action) || action == TV_ACTION_IDLE)
         return (amount){0};
     if (c < TV_MEMORIES)
-        return memory_energy(shape, c);
+        return memory_energy(params, c);
     if (c == TV_COMPONENT_MAC)
-        return mac_energy(shape, action);
+        return mac_energy(params, action);
     if (c == TV_COMPONENT_LANE)
-        return lane_energy(shape, action);
+        return lane_energy(params, action);
     if (c == TV_COMPONENT_SFU)
-        return function_energy(shape, function_steps(action));
-    return c == TV_COMPONENT_DECODE ? logic_energy(shape, LOGIC_CONTROL) : static_energy(shape);
+        return function_energy(params, function_steps(action));
+    return c == TV_COMPONENT_DECODE ? logic_energy(params, LOGIC_CONTROL) : static_energy(params);
 }
 
 static uint64_t attojoules(double pj) { return (uint64_t)(pj * 1e6 + 0.5); }
 
-void tv_energy_table_init(tv_energy_table *table, const tv_energy_shape *shape)
+void tv_energy_table_init(tv_energy_table *table, const tv_energy_params *params)
 {
     for (unsigned i = 0; i < TV_ACTION_COUNT; i++) {
-        amount a = action_energy(shape, (tv_action)i);
+        amount a = action_energy(params, (tv_action)i);
         table->prices[i] = (tv_energy_price){attojoules(a.low), attojoules(a.nominal), attojoules(a.high)};
     }
 }
 
-static const char *source_of(const tv_energy_shape *shape, tv_component component)
+static const char *source_of(const tv_energy_params *params, tv_component component)
 {
     if (component == TV_COMPONENT_STATIC)
         return "";
-    if (component == TV_COMPONENT_MEMORY && shape->memory != TV_MEMORY_SRAM)
-        return drams[shape->memory].source;
+    if (component == TV_COMPONENT_MEMORY && params->memory != TV_MEMORY_SRAM)
+        return drams[params->memory].source;
     if (component == TV_COMPONENT_DECODE)
-        return shape->fpga ? "M. Horowitz, ISSCC 2014; " FPGA_SOURCE : logics[LOGIC_CONTROL].source;
+        return params->fpga ? "M. Horowitz, ISSCC 2014; " FPGA_SOURCE : logics[LOGIC_CONTROL].source;
     if (component == TV_COMPONENT_SFU)
         return "as mac; S. F. Oberman, M. Y. Siu, A High-Performance Area-Efficient Multifunction Interpolator, "
                "ARITH 2005";
-    return shape->fpga ? "M. Horowitz, ISSCC 2014; N. P. Jouppi et al., ISCA 2021; " FPGA_SOURCE
-                       : logics[LOGIC_INT8_ADD].source;
+    return params->fpga ? "M. Horowitz, ISSCC 2014; N. P. Jouppi et al., ISCA 2021; " FPGA_SOURCE
+                        : logics[LOGIC_INT8_ADD].source;
 }
 
-static const char *rule_of(const tv_energy_shape *shape, tv_action action)
+static const char *rule_of(const tv_energy_params *params, tv_action action)
 {
     tv_component c = actions[action].component;
     if (action == TV_ACTION_IDLE)
         return "0: an engine without work is taken as clock gated";
     if (c == TV_COMPONENT_STATIC)
         return "energy.static_uw / core.hz";
-    if (c == TV_COMPONENT_MEMORY && shape->memory != TV_MEMORY_SRAM)
+    if (c == TV_COMPONENT_MEMORY && params->memory != TV_MEMORY_SRAM)
         return "an eighth of an access of 64 bits";
     if (c < TV_MEMORIES)
         return "an eighth of an access of 64 bits to SRAM of the size of the memory";
@@ -284,7 +285,7 @@ static const char *rule_of(const tv_energy_shape *shape, tv_action action)
     return "an instruction without its cache, its registers and its sum";
 }
 
-tv_energy_row tv_energy_row_of(const tv_energy_shape *shape, const tv_energy_table *table, tv_action action)
+tv_energy_row tv_energy_row_of(const tv_energy_params *params, const tv_energy_table *table, tv_action action)
 {
     const struct action *a = &actions[action];
     const tv_energy_price *p = &table->prices[action];
@@ -292,22 +293,22 @@ tv_energy_row tv_energy_row_of(const tv_energy_shape *shape, const tv_energy_tab
                            .component = components[a->component],
                            .unit = a->unit,
                            .meaning = a->meaning,
-                           .source = source_of(shape, a->component),
-                           .rule = rule_of(shape, action),
-                           .used = tv_energy_has(shape, action),
+                           .source = source_of(params, a->component),
+                           .rule = rule_of(params, action),
+                           .used = tv_energy_has(params, action),
                            .low = p->low,
                            .nominal = p->nominal,
                            .high = p->high};
 }
 
-void tv_energy_shape_init(tv_energy_shape *shape, const tv_config *config, unsigned first, uint64_t clock_hz)
+void tv_energy_params_init(tv_energy_params *params, const tv_config *config, unsigned first, uint64_t clock_hz)
 {
     enum {
 #define TV_PARAM(id, key, type, unit, default_value, min, max, meaning) id,
 #include "sim/energy_params.def"
 #undef TV_PARAM
     };
-    *shape = (tv_energy_shape){
+    *params = (tv_energy_params){
         .process_nm = (unsigned)tv_config_integer(config, first + ENERGY_PROCESS),
         .supply_percent = (unsigned)tv_config_integer(config, first + ENERGY_SUPPLY),
         .fpga = tv_config_enum(config, first + ENERGY_FABRIC) == TV_FABRIC_FPGA,

@@ -30,7 +30,7 @@ tv_energy tv_energy_since(tv_energy after, tv_energy before)
                        from_wide(to_wide(after.high) - to_wide(before.high))};
 }
 
-void tv_energy_charge(tv_energy *sum, const tv_energy_table *table, const uint64_t counts[TV_ACTION_COUNT])
+void tv_energy_accumulate(tv_energy *sum, const tv_energy_table *table, const uint64_t counts[TV_ACTION_COUNT])
 {
     tv_u128 low = to_wide(sum->low), nominal = to_wide(sum->nominal), high = to_wide(sum->high);
     for (unsigned i = 0; i < TV_ACTION_COUNT; i++) {
@@ -44,7 +44,7 @@ void tv_energy_charge(tv_energy *sum, const tv_energy_table *table, const uint64
 void tv_event_set_energy(tv_event *event, const tv_energy_table *table, const uint64_t counts[TV_ACTION_COUNT])
 {
     tv_energy energy = {0};
-    tv_energy_charge(&energy, table, counts);
+    tv_energy_accumulate(&energy, table, counts);
     event->energy = energy;
 }
 

@@ -274,8 +274,8 @@ static void test_intervals_contain_their_nominal_value(void **state)
 static void test_sums_carry_over(void **state)
 {
     (void)state;
-    const tv_joules most = {2, UINT64_C(999999999999999999)}, one = {0, 1};
-    tv_energy a = {most, most, most}, b = {one, one, one}, sum = tv_energy_add(a, b);
+    const tv_joules big = {2, UINT64_C(999999999999999999)}, one = {0, 1};
+    tv_energy a = {big, big, big}, b = {one, one, one}, sum = tv_energy_add(a, b);
     assert_int_equal(sum.low.joules, 3);
     assert_int_equal(sum.low.attojoules, 0);
     check_equal_intervals(tv_energy_since(sum, b), a);

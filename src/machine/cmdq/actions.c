@@ -126,16 +126,16 @@ void cmdq_get_actions(const void *state, tv_action_table *out)
     }
 }
 
-void cmdq_energy_shape(const tv_config *config, tv_energy_shape *shape)
+void cmdq_energy_params(const tv_config *config, tv_energy_params *energy)
 {
     enum { FETCH_BYTES = 4096 }; /* the memory of the queue is not specified */
-    tv_energy_shape_init(shape, config, CMDQ_PARAM_ENERGY_PROCESS, tv_config_integer(config, CMDQ_PARAM_CORE_HZ));
-    shape->bytes[TV_COMPONENT_SPM] = tv_config_integer(config, CMDQ_PARAM_SPM_BANK_BYTES);
-    shape->bytes[TV_COMPONENT_ACCUMULATOR] = 4 * tv_config_integer(config, CMDQ_PARAM_TE_BASE);
-    shape->bytes[TV_COMPONENT_FETCH] = FETCH_BYTES;
-    shape->bytes[TV_COMPONENT_MEMORY] = tv_config_integer(config, CMDQ_PARAM_DRAM_BYTES);
+    tv_energy_params_init(energy, config, CMDQ_PARAM_ENERGY_PROCESS, tv_config_integer(config, CMDQ_PARAM_CORE_HZ));
+    energy->bytes[TV_COMPONENT_SPM] = tv_config_integer(config, CMDQ_PARAM_SPM_BANK_BYTES);
+    energy->bytes[TV_COMPONENT_ACCUMULATOR] = 4 * tv_config_integer(config, CMDQ_PARAM_TE_BASE);
+    energy->bytes[TV_COMPONENT_FETCH] = FETCH_BYTES;
+    energy->bytes[TV_COMPONENT_MEMORY] = tv_config_integer(config, CMDQ_PARAM_DRAM_BYTES);
     for (unsigned i = TV_ACTION_MAC_INT2_INT2; i <= TV_ACTION_MAC_FP32; i++)
-        shape->arithmetic |= UINT64_C(1) << i;
+        energy->arithmetic |= UINT64_C(1) << i;
     for (unsigned i = TV_ACTION_LANE_FP_ADD; i <= TV_ACTION_SFU_POW; i++)
-        shape->arithmetic |= UINT64_C(1) << i;
+        energy->arithmetic |= UINT64_C(1) << i;
 }

@@ -266,7 +266,7 @@ void cmdq_count_issue(uint64_t entries, uint64_t *counts);
 /* Adds the actions of the executed entries of the loaded queue. */
 void cmdq_add_executed(const cmdq_machine *machine, cmdq_actions *sum);
 void cmdq_get_actions(const void *state, tv_action_table *out);
-void cmdq_energy_shape(const tv_config *config, tv_energy_shape *shape);
+void cmdq_energy_params(const tv_config *config, tv_energy_params *energy);
 
 /* state.c */
 void cmdq_visit_state(void *state, tv_state_visitor *visitor);

@@ -69,9 +69,9 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
     m->mode = mode;
     m->memories.level = tv_cpu();
     cmdq_params_init(&m->params, config);
-    tv_energy_shape shape;
-    cmdq_energy_shape(config, &shape);
-    tv_energy_table_init(&m->params.energy, &shape);
+    tv_energy_params energy;
+    cmdq_energy_params(config, &energy);
+    tv_energy_table_init(&m->params.energy, &energy);
     for (unsigned e = 0; e < m->params.engines; e++)
         m->timing.accounts[e].name = m->params.names[e];
     tv_status status = tv_memory_init(&m->memories.spm, m->params.banks * m->params.bank_bytes, sink);
@@ -401,7 +401,7 @@ const tv_target tv_target_cmdq = {
     .write_space = write_space,
     .stats = stats,
     .actions = cmdq_get_actions,
-    .energy_shape = cmdq_energy_shape,
+    .energy_params = cmdq_energy_params,
     .threads = set_threads,
     .trace = trace,
     .clock = clock_now,

@@ -113,18 +113,19 @@ opennpu_totals opennpu_totals_of(const opennpu_machine *m)
     return totals;
 }
 
-void opennpu_energy_shape(const tv_config *config, tv_energy_shape *shape)
+void opennpu_energy_params(const tv_config *config, tv_energy_params *energy)
 {
     enum { FETCH_BYTES = 4096 }; /* the instruction memory is not specified */
     const uint64_t k = tv_config_integer(config, OPENNPU_PARAM_K), l = tv_config_integer(config, OPENNPU_PARAM_L);
-    tv_energy_shape_init(shape, config, OPENNPU_PARAM_ENERGY_PROCESS, tv_config_integer(config, OPENNPU_PARAM_CORE_HZ));
-    shape->bytes[TV_COMPONENT_REGISTER] = l * k;
-    shape->bytes[TV_COMPONENT_ACCUMULATOR] = 4 * k * k;
-    shape->bytes[TV_COMPONENT_LUT] = OPENNPU_LUT_ENTRIES;
-    shape->bytes[TV_COMPONENT_FETCH] = FETCH_BYTES;
-    shape->bytes[TV_COMPONENT_MEMORY] = tv_config_integer(config, OPENNPU_PARAM_MEM_BYTES);
-    shape->arithmetic = TV_HAS_ACTION(MAC_INT8_INT8) | TV_HAS_ACTION(LANE_INT8) | TV_HAS_ACTION(LANE_INT16) |
-                        TV_HAS_ACTION(LANE_INT32) | TV_HAS_ACTION(LANE_MUL8) | TV_HAS_ACTION(LANE_MUL16) |
-                        TV_HAS_ACTION(LANE_MUL32) | TV_HAS_ACTION(LANE_FP_ADD) | TV_HAS_ACTION(LANE_FP_MUL) |
-                        TV_HAS_ACTION(LANE_FP_FMA) | TV_HAS_ACTION(LANE_CONVERT);
+    tv_energy_params_init(energy, config, OPENNPU_PARAM_ENERGY_PROCESS,
+                          tv_config_integer(config, OPENNPU_PARAM_CORE_HZ));
+    energy->bytes[TV_COMPONENT_REGISTER] = l * k;
+    energy->bytes[TV_COMPONENT_ACCUMULATOR] = 4 * k * k;
+    energy->bytes[TV_COMPONENT_LUT] = OPENNPU_LUT_ENTRIES;
+    energy->bytes[TV_COMPONENT_FETCH] = FETCH_BYTES;
+    energy->bytes[TV_COMPONENT_MEMORY] = tv_config_integer(config, OPENNPU_PARAM_MEM_BYTES);
+    energy->arithmetic = TV_HAS_ACTION(MAC_INT8_INT8) | TV_HAS_ACTION(LANE_INT8) | TV_HAS_ACTION(LANE_INT16) |
+                         TV_HAS_ACTION(LANE_INT32) | TV_HAS_ACTION(LANE_MUL8) | TV_HAS_ACTION(LANE_MUL16) |
+                         TV_HAS_ACTION(LANE_MUL32) | TV_HAS_ACTION(LANE_FP_ADD) | TV_HAS_ACTION(LANE_FP_MUL) |
+                         TV_HAS_ACTION(LANE_FP_FMA) | TV_HAS_ACTION(LANE_CONVERT);
 }

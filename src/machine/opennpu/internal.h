@@ -281,7 +281,7 @@ typedef struct opennpu_totals {
 } opennpu_totals;
 opennpu_totals opennpu_totals_of(const opennpu_machine *machine);
 void opennpu_actions(const void *state, tv_action_table *out);
-void opennpu_energy_shape(const tv_config *config, tv_energy_shape *shape);
+void opennpu_energy_params(const tv_config *config, tv_energy_params *energy);
 
 /* state.c */
 void opennpu_visit_state(void *state, tv_state_visitor *visitor);

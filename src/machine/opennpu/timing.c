@@ -26,9 +26,9 @@ void opennpu_timing_init(opennpu_timing *timing, const opennpu_opcodes *opcodes,
         timing->writer[i] = -1;
     for (unsigned e = 0; e < OPENNPU_ENGINES; e++)
         timing->accounts[e].name = opennpu_engine_names[e];
-    tv_energy_shape shape;
-    opennpu_energy_shape(config, &shape);
-    tv_energy_table_init(&timing->energy, &shape);
+    tv_energy_params energy;
+    opennpu_energy_params(config, &energy);
+    tv_energy_table_init(&timing->energy, &energy);
 }
 
 void opennpu_timing_begin(opennpu_timing *timing)

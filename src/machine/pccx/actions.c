@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The actions of an instruction (docs/energy.md), from its operation: bytes from its ranges, multiply-adds and
  * accesses of the arrays' memories from its dimensions. Data are never read. */
-#include "machine/pccx/handlers.h"
+#include "machine/pccx/actions.h"
 #include "machine/pccx/params.h"
 
 /* Of each element, by row of the instruction table; 0, which is no action of an SFU, for the others. */
@@ -11,13 +11,12 @@ static const uint8_t element_actions[PCCX_INSNS] = {
 };
 
 /* An array reads its activations again for each group of columns, and a partial sum for each group of rows. */
-static void count_matrix(const pccx_timing *t, const pccx_op *op, uint64_t *counts)
+static void count_matrix(const pccx_op *op, uint64_t *counts)
 {
     enum { SUM_BYTES = 4 };
-    bool vector = op->engine == PCCX_ENGINE_GEMV;
     uint64_t inputs = (uint64_t)op->m * op->k, results = (uint64_t)op->m * op->n;
-    uint64_t k_steps = pccx_count_steps(op->k, op->tile_k, vector ? op->lanes : (uint32_t)t->gemm_tile_k),
-             n_steps = pccx_count_steps(op->n, op->tile_n, vector ? op->cores : (uint32_t)t->gemm_tile_n);
+    uint64_t k_steps = pccx_count_steps(op->k, op->tile_k, op->lanes),
+             n_steps = pccx_count_steps(op->n, op->tile_n, op->cores);
     counts[TV_ACTION_MAC_INT4_INT8] += op->macs;
     counts[TV_ACTION_LANE_FP_MUL] += inputs + results * (pccx_MATRIX_w_scale(op->word) ? 2 : 1);
     counts[TV_ACTION_LANE_CONVERT] += inputs + results;
@@ -42,7 +41,7 @@ static void count_function(const pccx_op *op, uint64_t *counts)
     counts[TV_ACTION_LANE_CONVERT] += op->results;
 }
 
-void pccx_count_actions(const pccx_timing *t, const pccx_op *op, uint64_t *counts)
+void pccx_count_actions(const pccx_op *op, uint64_t *counts)
 {
     /* By storage: the bytes of a unit and the action of a read; that of a write follows it. */
     static const struct {
@@ -61,27 +60,27 @@ void pccx_count_actions(const pccx_timing *t, const pccx_op *op, uint64_t *count
     for (unsigned i = 0; i < op->constant_count; i++)
         counts[TV_ACTION_CONSTANT_READ + op->constants[i].write] += PCCX_ENTRY_BYTES;
     if (op->macs)
-        count_matrix(t, op, counts);
+        count_matrix(op, counts);
     if (op->length)
         count_function(op, counts);
 }
 
-void pccx_energy_shape(const tv_config *config, tv_energy_shape *shape)
+void pccx_energy_params(const tv_config *config, tv_energy_params *energy)
 {
-    enum { L1_BYTES = 65536, WORD_BYTES = 8 }; /* as many as the largest K */
-    tv_energy_shape_init(shape, config, PCCX_PARAM_ENERGY_PROCESS, tv_config_integer(config, PCCX_PARAM_CORE_HZ));
-    shape->bytes[TV_COMPONENT_L1] = L1_BYTES;
-    shape->bytes[TV_COMPONENT_L2] = tv_config_integer(config, PCCX_PARAM_L2_WORDS) * PCCX_WORD_BYTES;
-    shape->bytes[TV_COMPONENT_ACCUMULATOR] =
+    enum { L1_BYTES = 65536 }; /* as many as the largest K */
+    tv_energy_params_init(energy, config, PCCX_PARAM_ENERGY_PROCESS, tv_config_integer(config, PCCX_PARAM_CORE_HZ));
+    energy->bytes[TV_COMPONENT_L1] = L1_BYTES;
+    energy->bytes[TV_COMPONENT_L2] = tv_config_integer(config, PCCX_PARAM_L2_WORDS) * PCCX_WORD_BYTES;
+    energy->bytes[TV_COMPONENT_ACCUMULATOR] =
         4 * tv_config_integer(config, PCCX_PARAM_GEMM_TILE_N) * tv_config_integer(config, PCCX_PARAM_GEMM_MIN_M);
-    shape->bytes[TV_COMPONENT_STREAM] = tv_config_integer(config, PCCX_PARAM_STREAM_FIFO);
-    shape->bytes[TV_COMPONENT_FIFO] = 2 * tv_config_integer(config, PCCX_PARAM_FIFO_ELEMENTS);
-    shape->bytes[TV_COMPONENT_CONSTANT] = (uint64_t)2 * PCCX_CACHE_ENTRIES * PCCX_ENTRY_BYTES;
-    shape->bytes[TV_COMPONENT_FETCH] = WORD_BYTES * tv_config_integer(config, PCCX_PARAM_CMD_DEPTH);
-    shape->bytes[TV_COMPONENT_MEMORY] = tv_config_integer(config, PCCX_PARAM_HOST_BYTES);
-    shape->arithmetic = TV_HAS_ACTION(MAC_INT4_INT8) | TV_HAS_ACTION(LANE_FP_ADD) | TV_HAS_ACTION(LANE_FP_MUL) |
-                        TV_HAS_ACTION(LANE_CONVERT);
+    energy->bytes[TV_COMPONENT_STREAM] = tv_config_integer(config, PCCX_PARAM_STREAM_FIFO);
+    energy->bytes[TV_COMPONENT_FIFO] = 2 * tv_config_integer(config, PCCX_PARAM_FIFO_ELEMENTS);
+    energy->bytes[TV_COMPONENT_CONSTANT] = (uint64_t)2 * PCCX_CACHE_ENTRIES * PCCX_ENTRY_BYTES;
+    energy->bytes[TV_COMPONENT_FETCH] = PCCX_INSN_BYTES * tv_config_integer(config, PCCX_PARAM_CMD_DEPTH);
+    energy->bytes[TV_COMPONENT_MEMORY] = tv_config_integer(config, PCCX_PARAM_HOST_BYTES);
+    energy->arithmetic = TV_HAS_ACTION(MAC_INT4_INT8) | TV_HAS_ACTION(LANE_FP_ADD) | TV_HAS_ACTION(LANE_FP_MUL) |
+                         TV_HAS_ACTION(LANE_CONVERT);
     for (size_t i = 0; i < TV_COUNTOF(element_actions); i++)
         if (element_actions[i])
-            shape->arithmetic |= UINT64_C(1) << element_actions[i];
+            energy->arithmetic |= UINT64_C(1) << element_actions[i];
 }

@@ -15,6 +15,8 @@ void pccx_control_init(pccx_control *control, const tv_config *config)
         .gemv_cores = (uint32_t)tv_config_integer(config, PCCX_PARAM_GEMV_CORES),
         .gemv_lanes = (uint32_t)tv_config_integer(config, PCCX_PARAM_GEMV_TILE_K),
         .parallel_lane_counts_lanes = tv_config_enum(config, PCCX_PARAM_GEMV_PARALLEL_LANE) == PCCX_PARALLEL_LANES,
+        .gemm_tile_k = (uint32_t)tv_config_integer(config, PCCX_PARAM_GEMM_TILE_K),
+        .gemm_tile_n = (uint32_t)tv_config_integer(config, PCCX_PARAM_GEMM_TILE_N),
         .gemm_k_max = (uint32_t)tv_config_integer(config, PCCX_PARAM_GEMM_K_MAX),
     };
 }

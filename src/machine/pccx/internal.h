@@ -22,12 +22,6 @@
 #include "sim/values.h"
 #include "trivet/window.h"
 
-enum {
-    PCCX_WORD_BYTES = 16, /* an L2 word … */
-    PCCX_LANES = 8,       /* … of 8 BF16 lanes */
-    PCCX_ENTRY_BYTES = 6  /* a constant: three values of 16 bits */
-};
-
 enum { PCCX_FIFO_TO_SFU, PCCX_FIFO_TO_GEMV, PCCX_FIFOS };
 
 /* A direct FIFO: a ring of BF16. */
@@ -62,7 +56,7 @@ typedef struct pccx_control {
     const tv_isa *isa;
     const struct pccx_handler *handlers; /* by row of insns.def */
     uint64_t l2_words, host_bytes;       /* words 0x1FFFF and up are not addressable */
-    uint32_t fifo_elements, gemv_cores, gemv_lanes, gemm_k_max;
+    uint32_t fifo_elements, gemv_cores, gemv_lanes, gemm_k_max, gemm_tile_k, gemm_tile_n;
     bool parallel_lane_counts_lanes; /* of each core; false: cores */
     uint16_t constants[2][PCCX_CACHE_ENTRIES][3];
     bool written[2][PCCX_CACHE_ENTRIES];
@@ -151,7 +145,6 @@ void pccx_read_space(void *state, unsigned space, uint64_t byte, void *data, siz
 void pccx_write_space(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes);
 void pccx_stats(const void *state, tv_stats *out);
 void pccx_actions(const void *state, tv_action_table *out);
-void pccx_energy_shape(const tv_config *config, tv_energy_shape *shape);
 tv_status pccx_check(const tv_program *program, const tv_config *config, const tv_diag_sink *sink,
                      tv_check_counts *counts);
 tv_status pccx_hazards(const void *state, tv_severity severity, const tv_diag_sink *sink, tv_check_counts *counts);

@@ -10,8 +10,7 @@ uint64_t pccx_latency_GEMV(const pccx_timing *t, const pccx_op *op)
 
 uint64_t pccx_latency_GEMM(const pccx_timing *t, const pccx_op *op)
 {
-    uint64_t tiles = pccx_count_steps(op->k, op->tile_k, (uint32_t)t->gemm_tile_k) *
-                     pccx_count_steps(op->n, op->tile_n, (uint32_t)t->gemm_tile_n);
+    uint64_t tiles = pccx_count_steps(op->k, op->tile_k, op->lanes) * pccx_count_steps(op->n, op->tile_n, op->cores);
     return t->gemm_setup + tiles * tv_max_u64(op->m, t->gemm_min_m);
 }
 

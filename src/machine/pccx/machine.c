@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "machine/pccx/actions.h"
 #include "machine/pccx/params.h"
 
 static const tv_param params[PCCX_PARAM_COUNT] = {
@@ -78,9 +79,9 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
     m->stat.ring = calloc(m->stat.depth, sizeof *m->stat.ring);
     if (status == TV_OK && !m->stat.ring)
         status = tv_fail_memory(sink);
-    tv_energy_shape shape;
-    pccx_energy_shape(config, &shape);
-    tv_energy_table_init(&m->energy, &shape);
+    tv_energy_params energy;
+    pccx_energy_params(config, &energy);
+    tv_energy_table_init(&m->energy, &energy);
     m->timing.energy = &m->energy;
     m->timing.completed = pccx_window_complete;
     m->timing.completed_user = m;
@@ -166,7 +167,7 @@ static void count_work(pccx_machine *m, const pccx_op *op)
         m->bytes[op->path] += op->bytes;
     if (op->macs) /* of an extension without weights: as those of vectors */
         m->macs[op->flow < PCCX_STREAMS ? op->flow : PCCX_STREAM_GEMV] += op->macs;
-    pccx_count_actions(&m->timing, op, m->actions[op->engine]);
+    pccx_count_actions(op, m->actions[op->engine]);
     pccx_count_issue(m->actions[PCCX_ENGINE_DISP]);
 }
 
@@ -441,7 +442,7 @@ const tv_target tv_target_pccx = {
     .write_space = pccx_write_space,
     .stats = pccx_stats,
     .actions = pccx_actions,
-    .energy_shape = pccx_energy_shape,
+    .energy_params = pccx_energy_params,
     .threads = set_threads,
     .trace = trace,
     .clock = clock_now,

@@ -11,6 +11,13 @@
 
 struct pccx_handler;
 
+enum {
+    PCCX_INSN_BYTES = 8,  /* an instruction word */
+    PCCX_WORD_BYTES = 16, /* an L2 word … */
+    PCCX_LANES = 8,       /* … of 8 BF16 lanes */
+    PCCX_ENTRY_BYTES = 6  /* a constant: three values of 16 bits */
+};
+
 typedef enum pccx_engine {
     PCCX_ENGINE_GEMM,
     PCCX_ENGINE_GEMV,
@@ -75,7 +82,8 @@ typedef struct pccx_op {
     uint16_t act_scale;             /* static activation scale; 0: none */
     uint32_t m, n, k;               /* GEMV, GEMM */
     uint32_t tile_n, tile_k;        /* 0: the engine's own */
-    uint32_t cores, lanes;          /* GEMV: cores that work, weights of a row that each takes in a cycle */
+    uint32_t cores, lanes;          /* GEMV: cores that work, weights of a row that each takes in a cycle; GEMM: columns
+                                       and rows of the array */
     uint64_t preload_bytes;         /* GEMV: from L2 to L1 before the first step */
     uint32_t length, results;       /* CVO: elements, of the source and of the result */
     uint32_t src, dst;              /* L2 words or PCCX_TAG_FIFO */
@@ -96,6 +104,14 @@ typedef struct pccx_op {
 static inline uint64_t pccx_weights_chunk(const tv_descriptor *d, uint64_t offset, uint64_t left)
 {
     return d->bytes - offset < left ? d->bytes - offset : left;
+}
+
+/* Steps of `unit` that cover `length` when it is first cut into tiles of `tile` (0: not cut). */
+static inline uint32_t pccx_count_steps(uint32_t length, uint32_t tile, uint32_t unit)
+{
+    if (tile == 0 || tile >= length)
+        return length / unit + (length % unit != 0);
+    return length / tile * (tile / unit + (tile % unit != 0)) + length % tile / unit + (length % tile % unit != 0);
 }
 
 /* Whether the operation reads (or writes) `storage`. */

@@ -207,6 +207,8 @@ bool pccx_resolve_GEMM(const pccx_control *control, pccx_op *op, pccx_rejection 
         return false;
     ignore_flag(op, PCCX_IGNORED_LANES, pccx_MATRIX_parallel_lane(op->word) != 0);
     op->accumulate = pccx_MATRIX_accm(op->word);
+    op->cores = control->gemm_tile_n;
+    op->lanes = control->gemm_tile_k;
     if (!pccx_add_l2_range(control, op, false, op->src, op->m * vector_size(op->k), why) ||
         !pccx_add_l2_range(control, op, true, op->dst, op->m * vector_size(op->n), why))
         return false;

@@ -6,6 +6,7 @@
  * then. Time never moves back, so that each cycle of an engine is accounted for once. Data are never read. */
 #include "machine/pccx/timing.h"
 
+#include "machine/pccx/actions.h"
 #include "machine/pccx/params.h"
 #include "sim/stall.h"
 
@@ -119,7 +120,7 @@ static void emit_transfer(void *user, unsigned flow, tv_ratio t0, tv_ratio t1, t
 static void set_energy(const pccx_timing *t, const pccx_op *op, tv_event *event)
 {
     uint64_t counts[TV_ACTION_COUNT] = {0};
-    pccx_count_actions(t, op, counts);
+    pccx_count_actions(op, counts);
     pccx_count_issue(counts);
     tv_event_set_energy(event, t->energy, counts);
 }

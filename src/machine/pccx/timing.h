@@ -88,24 +88,6 @@ uint64_t pccx_timing_earliest(const pccx_timing *timing);
 /* Runs everything in flight to its end; then the accounts add up to latest_end. */
 void pccx_timing_drain(pccx_timing *timing);
 
-/* Steps of `unit` that cover `length` when it is first cut into tiles of `tile` (0: not cut). */
-static inline uint32_t pccx_count_steps(uint32_t length, uint32_t tile, uint32_t unit)
-{
-    if (tile == 0 || tile >= length)
-        return length / unit + (length % unit != 0);
-    return length / tile * (tile / unit + (tile % unit != 0)) + length % tile / unit + (length % tile % unit != 0);
-}
-
-/* Adds the actions of the operation, without its fetch and decode, to counts[TV_ACTION_COUNT]. */
-void pccx_count_actions(const pccx_timing *timing, const pccx_op *op, uint64_t *counts);
-
-/* Those of its fetch and decode. */
-static inline void pccx_count_issue(uint64_t *counts)
-{
-    counts[TV_ACTION_FETCH] += 8;
-    counts[TV_ACTION_DECODE]++;
-}
-
 /* Cycles from the issue of a GEMV to its first step: fill and drain, and the preload of its activations. */
 static inline uint64_t pccx_gemv_setup(const pccx_timing *timing, const pccx_op *op)
 {
