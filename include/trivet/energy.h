@@ -65,6 +65,9 @@ typedef struct tv_energy_stats {
  * set. */
 TV_API tv_status tv_machine_energy(const tv_machine *machine, tv_energy_stats *out);
 
+/* The total of tv_machine_energy. */
+TV_API tv_energy tv_machine_energy_total(const tv_machine *machine);
+
 /* Writes the members of `stats`, of a machine of `config`, into the open object of `writer`: "process_nm", "fabric",
  * "memory", "total", "static", "engines" and, of each action that has happened, "actions", as trivet run --json has
  * them in "energy". TV_ERR_INPUT: the size of `stats` is not set; then nothing is written. */

@@ -171,7 +171,8 @@ typedef struct tv_llm_summary {
     double prompt_host_seconds, host_seconds; /* likewise */
     uint64_t read_bytes, written_bytes;       /* machine memory traffic of the generated tokens */
     double clock_hz;
-    const tv_machine *machine; /* NULL on the host; valid until tv_llm_session_free */
+    const tv_machine *machine;       /* NULL on the host; valid until tv_llm_session_free */
+    tv_energy prompt_energy, energy; /* of the machine: of the prompts; of the generated tokens; 0 on the host */
 } tv_llm_summary;
 
 /* Writes the totals so far to `out`. TV_ERR_INPUT: the size of `out` is not set. */

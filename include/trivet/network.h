@@ -152,6 +152,7 @@ typedef struct tv_network_layer {
      * value; signal to noise in dB of this layer alone, whose reference is the host's result of the machine's inputs.
      */
     double cosine, max_error, own_noise;
+    tv_energy energy; /* 0 on the host and of compiled networks */
 } tv_network_layer;
 
 /* Layer `i` of the last run, in the order of execution. Returns 0 past the last. */
@@ -163,6 +164,7 @@ typedef struct tv_network_summary {
     uint64_t cycles, macs, bytes;
     double clock_hz, host_seconds;
     uint32_t calibration_samples; /* 0: no calibration */
+    tv_energy energy;             /* 0 on the host */
 } tv_network_summary;
 
 /* Writes the totals of the last run to `out`. TV_ERR_INPUT: the size of `out` is not set. */

@@ -9,6 +9,7 @@ static const cli_option options[] = {
     INFER_PLAN_OPTIONS,
     {"verify", 0, NULL, "compare each layer with the host", NULL},
     {"timing-only", 0, NULL, "compute cycles, but no data", NULL},
+    {"energy", 0, NULL, "print the energy of the run and of each layer", NULL},
     {"host-ops", 0, NULL, "count the operations that run on the host", NULL},
     RUN_OUTPUTS_OPTIONS,
 };

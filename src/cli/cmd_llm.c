@@ -33,6 +33,7 @@ static const cli_option options[] = {
      "compute cycles, but no data, for -n tokens after a prompt of --prompt-tokens; MODEL needs no weights", NULL},
     {"prompt-tokens", 0, "N", "length of the prompt for --timing-only (default 16)", NULL},
     {"allow-host-ops", 0, NULL, "let the host compute the operators that the machine lacks, instead of an error", NULL},
+    {"energy", 0, NULL, "print the energy of a token", NULL},
     {"host-ops", 0, NULL, "list the operations that run on the host", NULL},
     {"verify", 0, NULL, "compare the output of each layer with the host, for each token of the prompt", NULL},
     RUN_OUTPUTS_OPTIONS,

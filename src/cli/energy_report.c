@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/energy_report.h"
 
-const char *energy_format(tv_energy energy, char text[ENERGY_TEXT])
+const char *energy_format(tv_energy energy, uint64_t count, char text[ENERGY_TEXT])
 {
     const char *units[] = {"aJ", "fJ", "pJ", "nJ", cli_symbol("µJ", "uJ"), "mJ", "J"};
-    double nominal = tv_joules_value(energy.nominal), unit = 1e-18;
+    double unit = 1e-18 * (count ? (double)count : 1), nominal = tv_joules_value(energy.nominal);
     unsigned u = 0;
     for (; u + 1 < CLI_COUNTOF(units) && nominal >= 999.95 * unit; u++)
         unit *= 1000;

@@ -7,10 +7,12 @@
 
 enum { ENERGY_TEXT = 64 };
 
-/* "12.3 (6.1 to 24.6) nJ": nominal, low and high, in the unit that suits the nominal value. */
-const char *energy_format(tv_energy energy, char text[ENERGY_TEXT]);
+/* "12.3 (6.1 to 24.6) nJ": nominal, low and high of `energy` divided by `count`, in the unit that suits the nominal
+ * value. */
+const char *energy_format(tv_energy energy, uint64_t count, char text[ENERGY_TEXT]);
 
-#define ENERGY(value) energy_format(value, (char[ENERGY_TEXT]){0})
+#define ENERGY(value) energy_format(value, 1, (char[ENERGY_TEXT]){0})
+#define MEAN_ENERGY(value, count) energy_format(value, count, (char[ENERGY_TEXT]){0})
 
 /* The energy of everything that the machine has run: by engine and by action. */
 void energy_report_print(const tv_machine *machine, FILE *out);

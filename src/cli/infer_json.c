@@ -47,6 +47,10 @@ static void write_layer(tv_json_writer *w, const infer_job *j, const tv_network_
     tv_json_unsigned_member(w, "macs", l->macs);
     tv_json_unsigned_member(w, "bytes", l->bytes);
     tv_json_string_member(w, "bound_by", l->bound);
+    if (l->bound && tv_joules_value(l->energy.high) > 0) {
+        tv_json_key(w, "energy");
+        tv_energy_write_json(w, l->energy);
+    }
     if (j->options.binary16)
         tv_json_boolean_member(w, "binary16", l->binary16 != 0);
     if (j->options.explain_plan)
@@ -91,6 +95,10 @@ static void write_outcome(tv_json_writer *w, const infer_job *j, const infer_out
         tv_json_unsigned_member(w, "macs", s->macs);
         tv_json_unsigned_member(w, "bytes", s->bytes);
         tv_json_string_member(w, "bound_by", o->bound_by);
+        if (s->clock_hz > 0) {
+            tv_json_key(w, "energy");
+            tv_energy_write_json(w, s->energy);
+        }
         tv_json_unsigned_member(w, "calibration_samples", s->calibration_samples);
         if (j->options.verify)
             tv_json_string_member(w, "loses_most", infer_worst_layer(o->session, &l) ? l.name : NULL);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "cli/energy_report.h"
 #include "cli/infer_job.h"
 
 enum { NAME_WIDTH = 30 };
@@ -117,6 +118,15 @@ static void print_totals(const infer_outcome *o)
     }
     cli_print_time(s->host_seconds, stdout);
     printf("\n");
+}
+
+static void print_energy(const infer_outcome *o)
+{
+    tv_network_layer l;
+    printf("  energy %s\n", ENERGY(o->summary.energy));
+    for (unsigned i = 0; tv_network_session_layer_at(o->session, i, &l); i++)
+        if (tv_joules_value(l.energy.high) > 0)
+            printf("  %-*s %-20s %s\n", NAME_WIDTH, CLI_SAFE(short_name(l.name)), OPERATOR(&l), ENERGY(l.energy));
 }
 
 static void print_host_ops(const infer_job *j, const infer_outcome *o)
@@ -275,6 +285,8 @@ void infer_report_print(const infer_job *j, bool several)
             print_layers(j, o);
         print_wide(o);
         print_totals(o);
+        if (cli_has(j->c, "energy") && o->summary.clock_hz > 0)
+            print_energy(o);
         print_worst(j, o);
         print_host_ops(j, o);
         if (!j->options.timing_only)

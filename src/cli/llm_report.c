@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "cli/energy_report.h"
+
 /* ---- Tables ---- */
 
 static double divide(double amount, double count) { return count > 0 ? amount / count : 0; }
@@ -91,6 +93,17 @@ static void print_similarity(const llm_outcome *o)
     }
 }
 
+static void print_energy(const llm_outcome *list, unsigned count)
+{
+    printf("\n  %-8s %-34s %s\n", "target", "energy/token", "prompt, energy/token");
+    for (unsigned i = 0; i < count; i++) {
+        const tv_llm_summary *s = &list[i].summary;
+        if (s->clock_hz > 0)
+            printf("  %-8s %-34s %s\n", list[i].target, MEAN_ENERGY(s->energy, s->tokens),
+                   MEAN_ENERGY(s->prompt_energy, s->prompt_tokens));
+    }
+}
+
 /* Says what the host did where no table of it was asked for, so that nothing runs there silently. */
 static void print_host_note(const llm_outcome *list, unsigned count)
 {
@@ -117,6 +130,8 @@ void llm_report_print(const cli *c, const llm_outcome *list, unsigned count)
         if (!cli_has(c, "timing-only")) /* a text ends without a line break */
             printf(list[0].conversation ? "\n" : "\n\n");
         print_generated(list, count);
+        if (cli_has(c, "energy"))
+            print_energy(list, count);
         if (cli_has(c, "host-ops"))
             print_host_ops(list, count);
         else
@@ -177,6 +192,12 @@ static void write_outcome_json(const cli *c, const llm_outcome *o, tv_json_write
     tv_json_unsigned_member(w, "read_bytes", s->read_bytes);
     tv_json_unsigned_member(w, "written_bytes", s->written_bytes);
     tv_json_string_member(w, "bound_by", o->bound_by);
+    if (s->clock_hz > 0) {
+        tv_json_key(w, "prompt_energy");
+        tv_energy_write_json(w, s->prompt_energy);
+        tv_json_key(w, "energy");
+        tv_energy_write_json(w, s->energy);
+    }
     if (o->likelihood.tokens)
         write_likelihood_json(&o->likelihood, w);
     if (o->text && (s->prompt_tokens || s->tokens) && !cli_has(c, "timing-only"))

@@ -36,6 +36,7 @@ typedef struct tv_layer {
     uint64_t bytes;    /* between DRAM and the chip */
     const char *bound; /* what bounds it: the name of an engine or a path; static */
     const char *plan;  /* why these tiles, or NULL; lives as long as the state */
+    tv_energy energy;  /* of the machine */
     bool wide;         /* its inputs are binary16 because of options->wide_percent */
 } tv_layer;
 

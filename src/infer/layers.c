@@ -44,6 +44,7 @@ int tv_network_session_layer_at(const tv_network_session *session, unsigned i, t
                                   .bytes = cost.bytes,
                                   .bound = cost.bound,
                                   .plan = cost.plan,
+                                  .energy = cost.energy,
                                   .binary16 = cost.wide};
         if ((fused || n->op == TV_OP_GLU) && n->attrs.activation != TV_ACTIVATION_NONE)
             out->activation = tv_activation_names[n->attrs.activation];

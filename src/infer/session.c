@@ -9,6 +9,7 @@
 #include "graph/npy.h"
 #include "graph/rewrite.h"
 #include "infer/state.h"
+#include "trivet/energy.h"
 
 enum { EMIT_MAX = 3840 };
 
@@ -254,18 +255,23 @@ tv_status tv_network_session_run(tv_network_session *s, const tv_diag_sink *sink
 {
     tv_machine *machine = tv_network_session_machine(s);
     tv_stats before = {.size = sizeof before}, after = {.size = sizeof after};
+    tv_energy energy = {0};
     double start = wall_seconds();
     for (size_t i = 0; i < s->graph->inputs.count; i++)
         s->inputs[i] = &s->network->inputs[i];
-    if (machine)
+    if (machine) {
         tv_machine_stats(machine, &before);
+        energy = tv_machine_energy_total(machine);
+    }
     if (!s->timing)
         TV_TRY(tv_infer_fill_inputs(s->network, sink));
     tv_bias_list_apply(&s->biases, s->graph, true);
     tv_status status = s->backend->run(s->state, s->timing ? NULL : s->inputs, sink);
     tv_bias_list_apply(&s->biases, s->graph, false);
-    if (machine)
+    if (machine) {
         tv_machine_stats(machine, &after);
+        s->summary.energy = tv_energy_since(tv_machine_energy_total(machine), energy);
+    }
     s->summary.cycles = after.cycles - before.cycles;
     s->summary.clock_hz = after.clock_hz;
     s->summary.host_seconds = wall_seconds() - start;

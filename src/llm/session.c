@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "llm/state.h"
+#include "trivet/energy.h"
 
 enum { SAMPLE_TOKENS = 64, EMIT_MAX = 3840 };
 
@@ -239,20 +240,26 @@ tv_status tv_llm_run_step(tv_llm_session *s, const int32_t *tokens, uint32_t cou
 {
     tv_stats before = {.size = sizeof before};
     tv_stats after = {.size = sizeof after};
+    tv_energy energy = {0};
     double start = wall_seconds();
     s->step_count = count;
-    if (s->summary.machine)
+    if (s->summary.machine) {
         tv_machine_stats(s->summary.machine, &before);
+        energy = tv_machine_energy_total(s->summary.machine);
+    }
     TV_TRY(s->backend->step(s->state, tokens, count, s->position, last_only, s->logits, sink));
     s->position += count;
     if (s->summary.machine) {
         tv_machine_stats(s->summary.machine, &after);
+        energy = tv_energy_since(tv_machine_energy_total(s->summary.machine), energy);
         tv_machine_trace_token(tv_llm_session_machine(s), prompt ? "prefill" : "decode", (int64_t)s->position - count,
                                count, before.cycles);
     }
     *(prompt ? &s->summary.prompt_tokens : &s->summary.tokens) += count;
     *(prompt ? &s->summary.prompt_cycles : &s->summary.cycles) += after.cycles - before.cycles;
     *(prompt ? &s->summary.prompt_host_seconds : &s->summary.host_seconds) += wall_seconds() - start;
+    tv_energy *sum = prompt ? &s->summary.prompt_energy : &s->summary.energy;
+    *sum = tv_energy_add(*sum, energy);
     s->summary.clock_hz = after.clock_hz;
     if (!prompt)
         count_traffic(&s->summary, &before, &after);

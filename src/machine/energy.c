@@ -64,6 +64,19 @@ tv_status tv_machine_energy(const tv_machine *machine, tv_energy_stats *out)
     return written ? TV_OK : TV_ERR_INPUT;
 }
 
+tv_energy tv_machine_energy_total(const tv_machine *machine)
+{
+    tv_energy total = {0};
+    tv_action_table actions;
+    uint64_t time[TV_ACTION_COUNT] = {0};
+    machine->target->actions(machine->state, &actions);
+    for (unsigned e = 0; e < actions.count; e++)
+        tv_energy_accumulate(&total, actions.table, actions.engines[e].counts);
+    count_time(machine, time);
+    tv_energy_accumulate(&total, actions.table, time);
+    return total;
+}
+
 /* ---- As JSON ---- */
 
 static const char *value_of(const tv_config *config, const char *key)

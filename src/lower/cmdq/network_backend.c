@@ -9,6 +9,7 @@
 #include "machine/target.h"
 #include "num/float.h"
 #include "num/int.h"
+#include "trivet/energy.h"
 #include "trivet/file.h"
 #include "trivet/trace.h"
 
@@ -454,6 +455,7 @@ static void record_event(void *user, const tv_event *event)
     count_busy(net, node, event);
     net->layers[node].macs += event->macs;
     net->layers[node].bytes += event->bytes;
+    net->layers[node].energy = tv_energy_add(net->layers[node].energy, event->energy);
 }
 
 static void finish_layers(cmdq_network *net, uint64_t start)
@@ -482,6 +484,7 @@ static tv_status run(void *state, const tv_tensor *const *inputs, const tv_diag_
             TV_TRY(write_gathered(net, &net->graph->nodes.data[i], inputs, sink));
     for (size_t i = 0; i < net->graph->nodes.count; i++) {
         net->layer_ends[i] = net->layers[i].macs = net->layers[i].bytes = 0;
+        net->layers[i].energy = (tv_energy){0};
         memset(net->busy[i], 0, sizeof net->busy[i]);
     }
     TV_TRY(tv_machine_load(net->l.machine, net->program, sink));

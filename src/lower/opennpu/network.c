@@ -6,6 +6,7 @@
 #include "lower/opennpu/network_state.h"
 #include "lower/opennpu/nodes.h"
 #include "program/program.h"
+#include "trivet/energy.h"
 #include "trivet/file.h"
 
 /* ---- Creating ---- */
@@ -272,6 +273,9 @@ static tv_status end_layer(opennpu_network *net, uint32_t node)
                         .plan = net->explain && own->plan[0] ? own->plan : NULL};
     for (unsigned i = 0; i < now.path_count; i++)
         layer->bytes += now.paths[i].bytes - net->before.paths[i].bytes;
+    tv_energy energy = tv_machine_energy_total(net->m.machine);
+    layer->energy = tv_energy_since(energy, net->energy_before);
+    net->energy_before = energy;
     net->before = now;
     return TV_OK;
 }
@@ -301,6 +305,7 @@ static tv_status run(void *state, const tv_tensor *const *inputs, const tv_diag_
     net->sink = net->m.sink = sink;
     net->before = (tv_stats){.size = sizeof net->before};
     TV_TRY(tv_machine_stats(net->m.machine, &net->before));
+    net->energy_before = tv_machine_energy_total(net->m.machine);
     TV_TRY(begin_run(net, inputs));
     for (uint32_t i = 0; i < count; i++) {
         tv_progress_report(&net->progress, "running", i, count);

@@ -78,7 +78,8 @@ typedef struct opennpu_network {
     uint64_t one_hot; /* 2 K - 1 bytes, of which one is 1 */
     tv_layer *layers;
     size_t layer_count;
-    tv_stats before;
+    tv_stats before; /* of the machine, at the end of the previous layer */
+    tv_energy energy_before;
     uint32_t programs;
     TV_VEC(opennpu_net_file) files;
     TV_VEC(tv_network_program) written;

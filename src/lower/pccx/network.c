@@ -5,6 +5,7 @@
 
 #include "graph/passes.h"
 #include "lower/pccx/network_state.h"
+#include "trivet/energy.h"
 
 /* ---- Creating ---- */
 
@@ -210,6 +211,9 @@ static tv_status end_layer(pccx_network *w, uint32_t node, const tv_diag_sink *s
     for (unsigned i = 0; i < now.path_count; i++)
         if (strcmp(now.paths[i].name, "l2_to_l2") != 0)
             layer->bytes += now.paths[i].bytes - w->before.paths[i].bytes;
+    tv_energy energy = tv_machine_energy_total(w->l.machine);
+    layer->energy = tv_energy_since(energy, w->energy_before);
+    w->energy_before = energy;
     w->before = now;
     w->tiles = 0;
     return TV_OK;
@@ -239,6 +243,7 @@ static tv_status run(void *state, const tv_tensor *const *inputs, const tv_diag_
     uint32_t count = (uint32_t)w->graph->nodes.count;
     w->before = (tv_stats){.size = sizeof w->before};
     TV_TRY(tv_machine_stats(w->l.machine, &w->before));
+    w->energy_before = tv_machine_energy_total(w->l.machine);
     TV_TRY(begin_run(w, inputs, sink));
     for (uint32_t i = 0; i < count; i++) {
         tv_progress_report(&w->l.step_progress, "running", i, count);

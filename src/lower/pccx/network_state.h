@@ -139,7 +139,8 @@ typedef struct pccx_network {
     bool explain;
     tv_layer *layers;
     size_t layer_count;
-    tv_stats before;                    /* of the machine, at the end of the previous layer */
+    tv_stats before; /* of the machine, at the end of the previous layer */
+    tv_energy energy_before;
     uint64_t tiles;                     /* of the current node */
     TV_VEC(pccx_net_file) files;        /* written in the first run */
     TV_VEC(tv_network_step) steps;      /* between them */
