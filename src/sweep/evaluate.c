@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "trivet/energy.h"
 #include "trivet/file.h"
 
 typedef struct opened {
@@ -174,6 +175,10 @@ static tv_status read_stats(const tv_machine *machine, sweep_result *out)
     out->clock_hz = stats->clock_hz;
     out->macs = stats->macs;
     out->instructions = stats->instructions;
+    const tv_energy total = tv_machine_energy_total(machine);
+    out->energy_low = tv_joules_value(total.low);
+    out->energy = tv_joules_value(total.nominal);
+    out->energy_high = tv_joules_value(total.high);
     for (unsigned i = 0; i < stats->path_count; i++)
         out->bytes += stats->paths[i].bytes;
     snprintf(out->bound_by, sizeof out->bound_by, "%s", stats->bound_by);

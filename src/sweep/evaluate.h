@@ -31,6 +31,7 @@ typedef struct sweep_result {
     uint64_t cycles, bytes, macs, instructions; /* bytes: over all paths of the machine */
     uint64_t tokens, token_cycles;              /* generated tokens of a model */
     double clock_hz;
+    double energy_low, energy, energy_high; /* joules */
     char bound_by[48], reason[SWEEP_REASON];
     char *stats; /* the statistics as a JSON object; a heap string */
 } sweep_result;

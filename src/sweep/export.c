@@ -31,7 +31,7 @@ static void print_head(const tv_sweep *sweep, FILE *file)
         fprintf(file, ",%s", name);
     fputs(",front", file);
     for (unsigned i = 0; (name = tv_sweep_workload_name(sweep, i)); i++)
-        fprintf(file, ",cycles:%s", name);
+        fprintf(file, ",cycles:%s,energy_low:%s,energy:%s,energy_high:%s", name, name, name, name);
     fputc('\n', file);
 }
 
@@ -57,9 +57,11 @@ void tv_sweep_write_csv(const tv_sweep *sweep, FILE *file)
         }
         fprintf(file, ",%d", p.on_front);
         for (unsigned i = 0; tv_sweep_workload_name(sweep, i); i++) {
-            fputc(',', file);
             if (tv_sweep_result_at(sweep, n, i, &r) && strcmp(r.outcome, "ok") == 0)
-                fprintf(file, "%" PRIu64, r.cycles);
+                fprintf(file, ",%" PRIu64 ",%.*g,%.*g,%.*g", r.cycles, DIGITS, r.energy_low, DIGITS, r.energy, DIGITS,
+                        r.energy_high);
+            else
+                fputs(",,,,", file);
         }
         fputc('\n', file);
     }
@@ -79,6 +81,20 @@ static void write_names(const tv_sweep *sweep, const char *key, const char *(*na
     tv_json_end_array(w);
 }
 
+/* In joules. */
+static void write_energy(const tv_sweep_run_result *r, tv_json_writer *w)
+{
+    tv_json_key(w, "energy");
+    tv_json_begin_object(w);
+    tv_json_key(w, "low");
+    tv_json_write_real(w, r->energy_low, DIGITS);
+    tv_json_key(w, "nominal");
+    tv_json_write_real(w, r->energy, DIGITS);
+    tv_json_key(w, "high");
+    tv_json_write_real(w, r->energy_high, DIGITS);
+    tv_json_end_object(w);
+}
+
 static void write_result(const tv_sweep_run_result *r, tv_json_writer *w)
 {
     static const char *const keys[] = {"cycles", "bytes", "macs", "instructions", "tokens", "token_cycles"};
@@ -95,6 +111,7 @@ static void write_result(const tv_sweep_run_result *r, tv_json_writer *w)
         tv_json_write_real(w, r->clock_hz, DIGITS);
         tv_json_key(w, "bound_by");
         tv_json_write_string(w, r->bound_by);
+        write_energy(r, w);
     } else {
         tv_json_key(w, "reason");
         tv_json_write_string(w, r->reason);

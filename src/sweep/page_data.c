@@ -85,7 +85,8 @@ static bool write_parameters(page_data *p, tv_json_writer *w)
 
 static void write_objectives(const page_data *p, tv_json_writer *w)
 {
-    static const char *const units[POINT_SUMS + 1] = {"cycles", "s", "bytes", "MACs", "instructions", "tokens/s", ""};
+    static const char *const units[POINT_SUMS + 1] = {"cycles", "s",   "bytes",    "MACs", "instructions",
+                                                      "J",      "J s", "tokens/s", ""};
     tv_json_key(w, "objectives");
     tv_json_begin_array(w);
     for (unsigned i = 0; i < p->sweep->spec.objective_count; i++) {

@@ -155,9 +155,11 @@ static void sum_objectives(const tv_sweep *sweep, sweep_point *p)
         sums[SUM_BYTES] += (double)r->bytes;
         sums[SUM_MACS] += (double)r->macs;
         sums[SUM_INSTRUCTIONS] += (double)r->instructions;
+        sums[SUM_ENERGY] += r->energy;
         tokens += (double)r->tokens;
         token_seconds += r->clock_hz > 0 ? (double)r->token_cycles / r->clock_hz : 0;
     }
+    sums[SUM_EDP] = sums[SUM_ENERGY] * sums[SUM_SECONDS];
     sums[SUM_TOKENS_PER_SECOND] = token_seconds > 0 ? tokens / token_seconds : 0;
     for (unsigned i = 0; i < sweep->spec.objective_count; i++) {
         const spec_objective *o = &sweep->spec.objectives[i];

@@ -54,6 +54,8 @@ typedef enum point_sum {
     SUM_BYTES,
     SUM_MACS,
     SUM_INSTRUCTIONS,
+    SUM_ENERGY,            /* joules, nominal */
+    SUM_EDP,               /* energy times seconds of all workloads, not a sum */
     SUM_TOKENS_PER_SECOND, /* tokens per second of all workloads, not a sum */
     POINT_SUMS
 } point_sum;

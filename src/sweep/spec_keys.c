@@ -9,7 +9,8 @@
 #include "base/schema.h"
 #include "trivet/file.h"
 
-const char *const tv_point_sums[] = {"cycles", "seconds", "bytes", "macs", "instructions", "tokens/s", NULL};
+const char *const tv_point_sums[] = {"cycles", "seconds", "bytes",    "macs", "instructions",
+                                     "energy", "edp",     "tokens/s", NULL};
 
 /* Marks that memory ran out unless `block` is some. */
 static bool check_memory(sweep_spec *spec, const void *block)
@@ -90,8 +91,10 @@ static void add_objective(sweep_spec *spec, tv_sv name)
             return;
         }
     if (!o.name)
-        tv_spec_reject(spec, line, "cycles, seconds, bytes, macs, instructions, tokens/s, or an expression of the file",
-                       "there is no objective '%.*s'", (int)(name.len < 40 ? name.len : 40), name.ptr);
+        tv_spec_reject(
+            spec, line,
+            "cycles, seconds, bytes, macs, instructions, energy, edp, tokens/s, or an expression of the file",
+            "there is no objective '%.*s'", (int)(name.len < 40 ? name.len : 40), name.ptr);
     else if (spec->objective_count == TV_OBJECTIVES_MAX)
         tv_spec_reject(spec, line, NULL, "there are more than %d objectives", TV_OBJECTIVES_MAX);
     else
@@ -317,7 +320,7 @@ void tv_spec_add_constraint(sweep_spec *spec, spec_target *t, unsigned line, con
 static void parse_objectives(sweep_spec *spec, spec_target *t)
 {
     static const char hint[] = "sums and products of numbers, parameters of every target, and cycles, seconds, bytes, "
-                               "macs and instructions";
+                               "macs, instructions, energy and edp";
     const expression_names names = {tv_config_schema(t->base), tv_point_sums};
     char error[EXPRESSION_ERROR];
     unsigned column = 0;

@@ -10,14 +10,14 @@
 
 #include "base/diag.h"
 
-enum { SCHEMA_VERSION = 1, APPLICATION_ID = 0x54725677, BUSY_MS = 60000 };
+enum { SCHEMA_VERSION = 2, APPLICATION_ID = 0x54725677, BUSY_MS = 60000 };
 
 static const char schema[] =
     "CREATE TABLE IF NOT EXISTS result(key TEXT PRIMARY KEY, version TEXT NOT NULL, target TEXT NOT NULL,"
     " workload TEXT NOT NULL, configuration TEXT NOT NULL, outcome INTEGER NOT NULL, reason TEXT NOT NULL,"
     " cycles INTEGER NOT NULL, clock_hz REAL NOT NULL, bytes INTEGER NOT NULL, macs INTEGER NOT NULL,"
     " instructions INTEGER NOT NULL, tokens INTEGER NOT NULL, token_cycles INTEGER NOT NULL, bound_by TEXT NOT NULL,"
-    " stats TEXT) WITHOUT ROWID;";
+    " stats TEXT, energy_low REAL NOT NULL, energy REAL NOT NULL, energy_high REAL NOT NULL) WITHOUT ROWID;";
 
 struct sweep_store {
     sqlite3 *database;
@@ -82,10 +82,12 @@ static tv_status prepare_schema(sweep_store *s, const tv_diag_sink *sink)
 
 static tv_status prepare_statements(sweep_store *s, const tv_diag_sink *sink)
 {
-    static const char find[] = "SELECT outcome, reason, cycles, clock_hz, bytes, macs, instructions, tokens, "
-                               "token_cycles, bound_by, stats FROM result WHERE key = ?1";
+    static const char find[] =
+        "SELECT outcome, reason, cycles, clock_hz, bytes, macs, instructions, tokens, "
+        "token_cycles, bound_by, stats, energy_low, energy, energy_high FROM result WHERE key = ?1";
     static const char add[] =
-        "INSERT OR IGNORE INTO result VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+        "INSERT OR IGNORE INTO result VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, "
+        "?17, ?18, ?19)";
     bool good = sqlite3_prepare_v2(s->database, find, -1, &s->find, NULL) == SQLITE_OK &&
                 sqlite3_prepare_v2(s->database, add, -1, &s->add, NULL) == SQLITE_OK;
     return good ? TV_OK : fail_database(s, "cannot read", sink);
@@ -151,7 +153,10 @@ static tv_status read_row(sqlite3_stmt *row, sweep_result *out)
                           .macs = read_count(row, 5),
                           .instructions = read_count(row, 6),
                           .tokens = read_count(row, 7),
-                          .token_cycles = read_count(row, 8)};
+                          .token_cycles = read_count(row, 8),
+                          .energy_low = sqlite3_column_double(row, 11),
+                          .energy = sqlite3_column_double(row, 12),
+                          .energy_high = sqlite3_column_double(row, 13)};
     copy_column(row, 1, out->reason, sizeof out->reason);
     copy_column(row, 9, out->bound_by, sizeof out->bound_by);
     const unsigned char *stats = sqlite3_column_text(row, 10);
@@ -201,6 +206,9 @@ static void bind_row(sqlite3_stmt *add, const store_row *row, const sweep_result
     bind_count(add, 14, r->token_cycles);
     bind_text(add, 15, r->bound_by);
     bind_text(add, 16, r->stats);
+    sqlite3_bind_double(add, 17, r->energy_low);
+    sqlite3_bind_double(add, 18, r->energy);
+    sqlite3_bind_double(add, 19, r->energy_high);
 }
 
 tv_status tv_store_add(sweep_store *s, const store_row *row, const sweep_result *result, const tv_diag_sink *sink)

@@ -23,6 +23,13 @@ static void write_count(tv_json_writer *w, const char *key, uint64_t value)
     tv_json_write_unsigned(w, value);
 }
 
+static void write_real(tv_json_writer *w, const char *key, double value)
+{
+    enum { DIGITS = 17 };
+    tv_json_key(w, key);
+    tv_json_write_real(w, value, DIGITS);
+}
+
 tv_status tv_result_write(FILE *file, const store_row *row, const sweep_result *r)
 {
     tv_json_writer *w = tv_json_writer_new(file, TV_JSON_COMPACT);
@@ -37,14 +44,16 @@ tv_status tv_result_write(FILE *file, const store_row *row, const sweep_result *
     write_text(w, "outcome", tv_outcome_name(r->outcome));
     write_text(w, "reason", r->reason);
     write_count(w, "cycles", r->cycles);
-    tv_json_key(w, "clock_hz");
-    tv_json_write_real(w, r->clock_hz, 17);
+    write_real(w, "clock_hz", r->clock_hz);
     write_count(w, "bytes", r->bytes);
     write_count(w, "macs", r->macs);
     write_count(w, "instructions", r->instructions);
     write_count(w, "tokens", r->tokens);
     write_count(w, "token_cycles", r->token_cycles);
     write_text(w, "bound_by", r->bound_by);
+    write_real(w, "energy_low", r->energy_low);
+    write_real(w, "energy", r->energy);
+    write_real(w, "energy_high", r->energy_high);
     if (r->stats)
         write_text(w, "stats", r->stats);
     tv_json_end_object(w);
@@ -106,7 +115,10 @@ static tv_status add_line(line_reader *r, const tv_json_value *object, uint64_t 
                                   .instructions = count_of(object, "instructions"),
                                   .tokens = count_of(object, "tokens"),
                                   .token_cycles = count_of(object, "token_cycles"),
-                                  .clock_hz = tv_json_number(tv_json_get(object, "clock_hz"))};
+                                  .clock_hz = tv_json_number(tv_json_get(object, "clock_hz")),
+                                  .energy_low = tv_json_number(tv_json_get(object, "energy_low")),
+                                  .energy = tv_json_number(tv_json_get(object, "energy")),
+                                  .energy_high = tv_json_number(tv_json_get(object, "energy_high"))};
     const char *version = tv_json_string(tv_json_get(object, "version"));
     const char *stats = tv_json_string(tv_json_get(object, "stats"));
     if (!version || !row.target || !row.workload || !row.configuration || !read_outcome(object, &result.outcome) ||

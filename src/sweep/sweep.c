@@ -198,6 +198,9 @@ int tv_sweep_result_at(const tv_sweep *sweep, uint64_t point, unsigned workload,
                                  .token_cycles = r->token_cycles,
                                  .clock_hz = r->clock_hz,
                                  .bound_by = r->bound_by,
-                                 .stats = r->stats};
+                                 .stats = r->stats,
+                                 .energy_low = r->energy_low,
+                                 .energy = r->energy,
+                                 .energy_high = r->energy_high};
     return 1;
 }
