@@ -11,6 +11,7 @@
 #include "machine/target.h"
 #include "report/report_data.h"
 #include "trivet/codec.h"
+#include "trivet/energy.h"
 
 enum { ACCESS_GAP = 1024 };
 
@@ -126,6 +127,29 @@ static const tv_table_id table_ids[] = {
     [TV_EVENT_STATUS] = TV_TABLE_STATUS, [TV_EVENT_MARKER] = TV_TABLE_MARKER, [TV_EVENT_TRANSFER] = TV_TABLE_TRANSFER,
     [TV_EVENT_TOKEN] = TV_TABLE_TOKEN,   [TV_EVENT_ACCESS] = TV_TABLE_ACCESS};
 
+/* The energy of an event in femtojoules: low, nominal, high. */
+static void get_energy(const tv_event *e, double out[3])
+{
+    out[0] = tv_joules_value(e->energy.low) * 1e15;
+    out[1] = tv_joules_value(e->energy.nominal) * 1e15;
+    out[2] = tv_joules_value(e->energy.high) * 1e15;
+}
+
+/* An amount as a whole number. */
+static uint64_t round_amount(double amount) { return (uint64_t)(fmin(amount, 0x1p53) + 0.5); }
+
+/* Adds the energy of the event to the windows and, if there is one, to its group. */
+static void add_energy(tv_report_writer *r, const tv_event *e, tv_group *group)
+{
+    double energy[3];
+    get_energy(e, energy);
+    for (unsigned i = 0; i < 3 && energy[2] > 0; i++) {
+        tv_windows_add(&r->windows, TV_CHANNEL_ENERGY, 0, i, e->start, tv_max_u64(e->end, e->start + 1), energy[i]);
+        if (group)
+            group->energy[i] += energy[i];
+    }
+}
+
 /* Adds the event to the totals, which cover the whole run whatever its length. */
 static void add_to_totals(tv_report_writer *r, const tv_event *e, uint64_t insn, uint32_t lane)
 {
@@ -144,9 +168,11 @@ static void add_to_totals(tv_report_writer *r, const tv_event *e, uint64_t insn,
             group->bytes += e->bytes;
             group->macs += e->macs;
         }
+        add_energy(r, e, group);
         break;
     case TV_EVENT_COMMAND:
         tv_windows_add(&r->windows, TV_CHANNEL_ISSUE, lane, 0, e->start, e->end, (double)cycles);
+        add_energy(r, e, NULL);
         break;
     case TV_EVENT_STALL:
         tv_windows_add(&r->windows, TV_CHANNEL_STALLED, lane, tv_texts_add(&r->texts, e->reason), e->start, e->end,
@@ -175,10 +201,14 @@ static void record_row(tv_report_writer *r, const tv_event *e, uint64_t insn, ui
     if (e->waits_for >= 0 && r->begun && (uint64_t)e->waits_for >= r->first)
         waits = (uint64_t)e->waits_for - r->first + 1;
     uint64_t v[TV_TABLE_COLUMNS] = {lane, insn, e->start, cycles};
+    double energy[3];
+    get_energy(e, energy);
     switch (e->kind) {
     case TV_EVENT_ENGINE:
         v[4] = e->bytes;
         v[5] = e->macs;
+        for (unsigned i = 0; i < 3; i++)
+            v[6 + i] = round_amount(energy[i]);
         break;
     case TV_EVENT_STALL:
         v[4] = tv_texts_add(&r->texts, e->reason);
@@ -203,6 +233,9 @@ static void record_row(tv_report_writer *r, const tv_event *e, uint64_t insn, ui
         v[4] = cycles;
         break;
     case TV_EVENT_COMMAND:
+        for (unsigned i = 0; i < 3; i++)
+            v[4 + i] = round_amount(energy[i]);
+        break;
     case TV_EVENT_STATUS:
         break;
     case TV_EVENT_LOAD:
@@ -329,7 +362,8 @@ static void fill_tables(tv_report_writer *r)
         if (g->used)
             tv_table_put(&r->tables[TV_TABLE_GROUP], TV_TABLE_GROUP,
                          (uint64_t[TV_TABLE_COLUMNS]){g->layer, g->op, g->lane, g->count, g->busy, g->stalled, g->bytes,
-                                                      g->macs});
+                                                      g->macs, round_amount(g->energy[0]), round_amount(g->energy[1]),
+                                                      round_amount(g->energy[2])});
     }
     for (unsigned c = 0; c < r->windows.count; c++)
         for (unsigned w = 0; w < TV_WINDOWS; w++)

@@ -82,16 +82,19 @@ void tv_texts_fini(tv_texts *t)
 /* Lanes, ops, stall reasons, paths, layers and spaces are texts. An instruction is its number in table `insn` + 1; 0:
  * none. */
 const tv_table_spec tv_table_specs[TV_TABLES] = {
-    [TV_TABLE_WORK] = {"work", {"lane", "+insn", "+start", "cycles", "bytes", "macs"}},
+    [TV_TABLE_WORK] = {"work",
+                       {"lane", "+insn", "+start", "cycles", "bytes", "macs", "energy_low", "energy", "energy_high"}},
     [TV_TABLE_STALL] = {"stall", {"lane", "+insn", "+start", "cycles", "reason", "+waits_for", "scheduler"}},
-    [TV_TABLE_ISSUE] = {"issue", {"lane", "+insn", "+start", "cycles"}},
+    [TV_TABLE_ISSUE] = {"issue", {"lane", "+insn", "+start", "cycles", "energy_low", "energy", "energy_high"}},
     [TV_TABLE_STATUS] = {"status", {"lane", "+insn", "+start"}},
     [TV_TABLE_MARKER] = {"marker", {"text", "+start"}},
     [TV_TABLE_TRANSFER] = {"transfer", {"path", "+insn", "+start", "cycles", "bytes", "write", "kv"}},
     [TV_TABLE_TOKEN] = {"token", {"op", "+position", "tokens", "+start", "cycles"}},
     [TV_TABLE_ACCESS] = {"access", {"space", "+insn", "+addr", "bytes", "extent", "write"}},
     [TV_TABLE_INSN] = {"insn", {"op", "text", "file", "+line", "layer", "source"}},
-    [TV_TABLE_GROUP] = {"group", {"layer", "op", "lane", "count", "busy", "stalled", "bytes", "macs"}},
+    [TV_TABLE_GROUP] = {"group",
+                        {"layer", "op", "lane", "count", "busy", "stalled", "bytes", "macs", "energy_low", "energy",
+                         "energy_high"}},
     [TV_TABLE_WINDOW] = {"window", {"kind", "name", "reason", "+window", "amount"}},
 };
 

@@ -27,7 +27,7 @@ void tv_texts_fini(tv_texts *texts);
 
 /* ---- Tables: rows of numbers. A column is a sequence of LEB128 numbers; a delta column has zigzag differences ---- */
 
-enum { TV_TABLE_COLUMNS = 8 };
+enum { TV_TABLE_COLUMNS = 12 };
 
 typedef enum tv_table_id {
     TV_TABLE_WORK,
@@ -69,11 +69,13 @@ typedef enum tv_channel_kind {
     TV_CHANNEL_BYTES,
     TV_CHANNEL_BUSY,
     TV_CHANNEL_STALLED,
-    TV_CHANNEL_ISSUE
+    TV_CHANNEL_ISSUE,
+    TV_CHANNEL_ENERGY
 } tv_channel_kind;
 
 typedef struct tv_channel {
-    uint32_t kind, name, reason; /* BYTES: of a path; the others: of a lane */
+    uint32_t kind, name, reason; /* BYTES: of a path; ENERGY: femtojoules, the end of the interval is `reason`; others:
+                                    of a lane */
     float amounts[TV_WINDOWS];
 } tv_channel;
 
@@ -96,6 +98,7 @@ typedef struct tv_group {
     uint32_t layer, op, lane;
     bool used;
     uint64_t count, busy, stalled, bytes, macs;
+    double energy[3]; /* femtojoules: low, nominal, high */
 } tv_group;
 
 typedef struct tv_groups {

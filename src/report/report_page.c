@@ -10,6 +10,7 @@
 #include "machine/target.h"
 #include "report/page.h"
 #include "report/report_data.h"
+#include "trivet/energy.h"
 
 /* ---- The head ---- */
 
@@ -104,6 +105,16 @@ static void write_findings(tv_json_writer *w, const tv_report_writer *r)
     tv_json_end_array(w);
 }
 
+static void write_energy(tv_json_writer *w, const tv_machine *machine)
+{
+    tv_energy_stats s = {.size = sizeof s};
+    tv_machine_energy(machine, &s);
+    tv_json_key(w, "energy");
+    tv_json_begin_object(w);
+    (void)tv_energy_stats_write_json(w, tv_machine_config(machine), &s);
+    tv_json_end_object(w);
+}
+
 static void write_head(tv_json_writer *w, const tv_report_writer *r, const tv_machine *machine)
 {
     tv_stats s = {.size = sizeof s};
@@ -126,6 +137,7 @@ static void write_head(tv_json_writer *w, const tv_report_writer *r, const tv_ma
     tv_json_begin_object(w);
     tv_stats_write_json(w, &s);
     tv_json_end_object(w);
+    write_energy(w, machine);
     tv_json_key(w, "config");
     write_config(w, machine);
     tv_json_key(w, "spaces");

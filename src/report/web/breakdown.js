@@ -3,7 +3,7 @@
 
 import {Chart, clip, gutter} from "./canvas.js";
 import {byId, el, fill, table} from "./dom.js";
-import {amount, number, percent, short, trim} from "./format.js";
+import {amount, energy, number, percent, short, trim} from "./format.js";
 import {color, ink} from "./palette.js";
 import {showTooltip} from "./timeline.js";
 
@@ -32,6 +32,7 @@ function columns(model, name, nameOf) {
     },
     {title: "Bytes", right: true, value: (g) => (g.bytes ? amount(g.bytes) : "")},
     {title: "MACs", right: true, value: (g) => (g.macs ? short(g.macs) : "")},
+    {title: "Energy (interval)", right: true, value: (g) => (g.high ? energy(g) : "")},
     {title: "MACs/cycle", right: true, value: (g) => (g.macs && g.busy ? trim(g.macs / g.busy) : "")},
   ];
 }

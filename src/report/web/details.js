@@ -3,7 +3,7 @@
 // it.
 
 import {el, fill} from "./dom.js";
-import {amount, cycles as cyclesText, hex, number, trim} from "./format.js";
+import {amount, cycles as cyclesText, energy as energyText, hex, number, trim} from "./format.js";
 import {color} from "./palette.js";
 import {meaning} from "./summary.js";
 
@@ -30,6 +30,8 @@ export function showDetails(model, node, n, go) {
     fact("MACs", `${number(work.macs[row])}, ${trim(work.macs[row] / Math.max(1, cycles))} a cycle`);
   if (row >= 0 && work.bytes[row])
     fact("Bytes", `${number(work.bytes[row])}, ${trim(work.bytes[row] / Math.max(1, cycles))} a cycle`);
+  const energy = model.energyOf(n);
+  if (energy) fact("Energy", energyText(energy));
   fact(model.layerWord === "layer" ? "Layer" : "Label", model.text(insn.layer[n]));
   fact("Source", model.sourceLocation(n));
   fill(

@@ -43,4 +43,21 @@ export function percent(share) {
     "\u00a0%";  // never apart at the end of a line
 }
 
+function prefixed(values, unit) {
+  const units = [[1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"], [1e-12, "p"], [1e-15, "f"]];
+  const [scale, prefix] = units.find(([s]) => values[0] >= s) || units[5];
+  return [...values.map((v) => Number((v / scale).toPrecision(4))), prefix + unit];
+}
+
+// "12.3 (6.1 to 24.6) nJ"
+export function energy({nominal, low, high}) {
+  const [a, b, c, unit] = prefixed([nominal, low, high], "J");
+  return `${a} (${b} to ${c})\u00a0${unit}`;
+}
+
+export function power(watts) {
+  const [value, unit] = prefixed([watts], "W");
+  return `${value}\u00a0${unit}`;
+}
+
 export const hex = (n) => "0x" + n.toString(16);

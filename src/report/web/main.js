@@ -8,11 +8,13 @@ import {showConfig} from "./config.js";
 import {readData} from "./data.js";
 import {showDetails} from "./details.js";
 import {byId, el, fill} from "./dom.js";
+import {showEnergy} from "./energy.js";
 import {number} from "./format.js";
 import {controlKeys} from "./hit.js";
 import {MemoryMap} from "./memory.js";
 import {Model} from "./model.js";
 import {color, onTheme, startTheme} from "./palette.js";
+import {Power} from "./power.js";
 import {drawRoofline} from "./roofline.js";
 import {showEngines, showPaths, showSummary} from "./summary.js";
 import {Grid} from "./table.js";
@@ -115,6 +117,8 @@ function start(data) {
   const timeline = new Timeline(model, view, byId("lanes"), tooltip),
         minimap = new Minimap(model, view, byId("minimap"));
   const bandwidth = new Bandwidth(model, view, byId("bandwidth"), tooltip);
+  byId("power-part").hidden = !(model.head.energy.total.high > 0) || !model.head.stats.cycles;
+  const power = new Power(model, view, byId("power"), tooltip);
   const memory = new MemoryMap(model, view, byId("memory"), byId("space-tabs"), tooltip);
   timeline.onPick = memory.onPick = (n) => go.select(n, true);
   const grid = new Grid(
@@ -129,6 +133,7 @@ function start(data) {
   });
   showClasses(model, go);
   showLayers(model, go);
+  showEnergy(model);
   const tokens = showTokens(model, go, tooltip);
   showConfig(model, byId("config-table"));
   const legendBox = el("span", {id: "chart-legend"});
@@ -147,7 +152,7 @@ function start(data) {
   addEventListener("resize", () => drawRoofline(model, byId("roof")));
   paint();
   byId("page").setAttribute("aria-busy", "false");
-  window.trivetReport = {model, view, go, timeline, minimap, bandwidth, memory, grid, ready: true};
+  window.trivetReport = {model, view, go, timeline, minimap, bandwidth, power, memory, grid, ready: true};
 }
 
 startTheme(byId("theme"));

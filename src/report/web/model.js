@@ -118,6 +118,7 @@ export class Model {
     this.makeWaits();
     this.makeLanes();
     this.makePaths();
+    this.makeEnergy();
     this.makeSpaces();
     this.makeBands();
   }
@@ -289,6 +290,32 @@ export class Model {
     });
   }
 
+  // Femtojoules over time, one sum for each end of the interval: low, nominal, high.
+  makeEnergy() {
+    const names = ["energy_low", "energy", "energy_high"];
+    this.energySums = names.map((name, end) => {
+      const sums = new Sums(this.total);
+      for (const table of [this.tables.work, this.tables.issue])
+        for (let i = 0; i < table.rows; i++) {
+          const cycles = Math.max(1, table.cycles[i]), kept = Math.min(cycles, this.detailEnd - table.start[i]);
+          if (kept > 0 && table[name][i])
+            sums.add(table.start[i], table.start[i] + kept, (table[name][i] * kept) / cycles);
+        }
+      this.addWindows([4], 0, (reason) => (reason === end ? sums : null));
+      sums.finish();
+      return sums;
+    });
+  }
+
+  // Of instruction `n` in joules; null if it is unknown.
+  energyOf(n) {
+    const {work, issue} = this.tables;
+    const row = this.workRow[n];
+    const table = row >= 0 ? work : issue, at = row >= 0 ? row : issue.insn.indexOf(n + 1);
+    if (at < 0 || !table.energy_high[at]) return null;
+    return {low: table.energy_low[at] * 1e-15, nominal: table.energy[at] * 1e-15, high: table.energy_high[at] * 1e-15};
+  }
+
   makeSpaces() {
     const {access} = this.tables;
     this.spaces = this.head.spaces
@@ -407,8 +434,23 @@ export class Model {
     for (let i = 0; i < group.rows; i++) {
       const k = key(group, i);
       let s = sums.get(k);
-      if (!s) sums.set(k, (s = {key: k, count: 0, busy: 0, stalled: 0, bytes: 0, macs: 0, lanes: new Map()}));
+      if (!s)
+        sums.set(k, (s = {
+                   key: k,
+                   count: 0,
+                   busy: 0,
+                   stalled: 0,
+                   bytes: 0,
+                   macs: 0,
+                   low: 0,
+                   nominal: 0,
+                   high: 0,
+                   lanes: new Map()
+                 }));
       for (const name of ["count", "busy", "stalled", "bytes", "macs"]) s[name] += group[name][i];
+      s.low += group.energy_low[i] * 1e-15;
+      s.nominal += group.energy[i] * 1e-15;
+      s.high += group.energy_high[i] * 1e-15;
       const lane = this.text(group.lane[i]);
       s.lanes.set(lane, (s.lanes.get(lane) || 0) + group.busy[i]);
     }
