@@ -31,8 +31,8 @@ typedef struct tv_operation_cost {
     uint64_t occupancy; /* OpenNPU: ticks for which an instruction of PORT occupies it; 0: one */
     uint64_t bytes;     /* OpenNPU: moved over the port */
     uint64_t macs;      /* multiply-adds */
-    double picojoules;  /* energy; 0: not stated */
-    double low, high;   /* factors on it that bound the energy; 0: a half and two */
+    double picojoules;  /* energy on this machine, without the memories that it accesses; taken as uncertain by a factor
+                           of two. 0: none */
 } tv_operation_cost;
 
 /* A row of an instruction set. Strings are static. */

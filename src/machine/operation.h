@@ -50,6 +50,12 @@ bool tv_operation_resolve(tv_operation *op);
 /* What it costs. False: the extension's numbers are out of range, and op->why says so. */
 bool tv_operation_cost_of(const tv_operation *op, tv_operation_cost *cost);
 
+/* Its energy, as the action EXTENSION counts it. */
+static inline uint64_t tv_operation_femtojoules(const tv_operation_cost *cost)
+{
+    return (uint64_t)(cost->picojoules * 1000 + 0.5);
+}
+
 /* Copies the bytes of range `i` of an operation from the machine to its `data`, or, of one that is written, back. */
 typedef void tv_operation_copy(void *user, const tv_operation *op, unsigned i);
 

@@ -210,6 +210,7 @@ static const char *const components[TV_COMPONENTS] = {
     [TV_COMPONENT_MAC] = "mac",
     [TV_COMPONENT_LANE] = "lane",
     [TV_COMPONENT_SFU] = "sfu",
+    [TV_COMPONENT_EXTENSION] = "extension",
     [TV_COMPONENT_DECODE] = "decoder",
     [TV_COMPONENT_STATIC] = "chip",
 };
@@ -235,6 +236,8 @@ static amount action_energy(const tv_energy_params *params, tv_action action)
         return lane_energy(params, action);
     if (c == TV_COMPONENT_SFU)
         return function_energy(params, function_steps(action));
+    if (c == TV_COMPONENT_EXTENSION) /* what its author states, for this machine: a half to twice as much is possible */
+        return (amount){0.0005, 0.001, 0.002};
     return c == TV_COMPONENT_DECODE ? logic_energy(params, LOGIC_CONTROL) : static_energy(params);
 }
 
@@ -250,7 +253,7 @@ void tv_energy_table_init(tv_energy_table *table, const tv_energy_params *params
 
 static const char *source_of(const tv_energy_params *params, tv_component component)
 {
-    if (component == TV_COMPONENT_STATIC)
+    if (component == TV_COMPONENT_STATIC || component == TV_COMPONENT_EXTENSION)
         return "";
     if (component == TV_COMPONENT_MEMORY && params->memory != TV_MEMORY_SRAM)
         return drams[params->memory].source;
@@ -270,6 +273,8 @@ static const char *rule_of(const tv_energy_params *params, tv_action action)
         return "0: an engine without work is taken as clock gated";
     if (c == TV_COMPONENT_STATIC)
         return "energy.static_uw / core.hz";
+    if (c == TV_COMPONENT_EXTENSION)
+        return "as the extension states, a half to twice as much";
     if (c == TV_COMPONENT_MEMORY && params->memory != TV_MEMORY_SRAM)
         return "an eighth of an access of 64 bits";
     if (c < TV_MEMORIES)

@@ -39,6 +39,7 @@ typedef enum tv_component {
     TV_COMPONENT_MAC = TV_MEMORIES,
     TV_COMPONENT_LANE,
     TV_COMPONENT_SFU,
+    TV_COMPONENT_EXTENSION,
     TV_COMPONENT_DECODE,
     TV_COMPONENT_STATIC,
     TV_COMPONENTS
@@ -51,7 +52,7 @@ typedef struct tv_energy_params {
     tv_memory_kind memory;
     uint64_t static_uw, clock_hz;
     uint64_t bytes[TV_MEMORIES]; /* size of one memory of the kind, which an access goes to; 0: there is none */
-    uint64_t arithmetic;         /* bit of each action of MAC, LANE and SFU that the machine has */
+    uint64_t arithmetic;         /* bit of each action of MAC, LANE, SFU and EXTENSION that the machine has */
 } tv_energy_params;
 
 #define TV_HAS_ACTION(id) (UINT64_C(1) << TV_ACTION_##id)

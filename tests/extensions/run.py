@@ -241,6 +241,8 @@ def pccx_takes_the_stated_cycles(t):
     slower = t.dump(t.write("multiply.s", MULTIPLY), "host:y:1:bf16", "multiply", "-D", "cvo.tail=26")
     t.equal("SFU, another parameter", engine(slower, "SFU")["busy"], 2 * (fill + 8 + 26))
     t.equal("MACs", result["macs"], 16)
+    fj = 2 * 8 * 340 # two vectors of 8, 0.34 pJ each
+    t.equal("energy", result["energy"]["actions"]["extension"]["count"], fj)
 
 
 def a_language_model_uses_the_product(t):

@@ -72,6 +72,9 @@ static void count_bytes(const cmdq_op *op, uint64_t *counts)
 void cmdq_count_actions(const cmdq_params *params, const cmdq_op *op, uint64_t *counts)
 {
     count_bytes(op, counts);
+    counts[TV_ACTION_EXTENSION] += op->femtojoules;
+    if (op->handlers->is_extension)
+        return;
     if (op->handlers->engine_class == CMDQ_TE)
         count_tensor(params, op, counts);
     else if (op->handlers->engine_class == CMDQ_VE)
@@ -138,4 +141,5 @@ void cmdq_energy_params(const tv_config *config, tv_energy_params *energy)
         energy->arithmetic |= UINT64_C(1) << i;
     for (unsigned i = TV_ACTION_LANE_FP_ADD; i <= TV_ACTION_SFU_POW; i++)
         energy->arithmetic |= UINT64_C(1) << i;
+    energy->arithmetic |= *tv_isa_cmdq.extensions ? TV_HAS_ACTION(EXTENSION) : 0;
 }

@@ -45,6 +45,7 @@ static bool set_cost(cmdq_resolver *r)
         return cmdq_reject(r, CMDQ_CODE_EXTENSION, CMDQ_FIELDS, NULL, "%s", why.message);
     r->op->cycles = cost.latency;
     r->op->macs = cost.macs;
+    r->op->femtojoules = tv_operation_femtojoules(&cost);
     return true;
 }
 
@@ -125,22 +126,27 @@ static void execute_ranges(cmdq_exec *x)
 /* ---- Handlers ---- */
 
 static const cmdq_handlers one_input = {.engine_class = CMDQ_VE,
+                                        .is_extension = true,
                                         .resolve = resolve_one_input,
                                         .execute = cmdq_exec_vector,
                                         .compute = compute_elements,
                                         .split = CMDQ_SPLIT_ELEMENTS,
                                         .task_elements = CMDQ_TASK_MANY},
                            two_inputs = {.engine_class = CMDQ_VE,
+                                         .is_extension = true,
                                          .resolve = resolve_two_inputs,
                                          .execute = cmdq_exec_vector,
                                          .compute = compute_elements,
                                          .split = CMDQ_SPLIT_ELEMENTS,
                                          .task_elements = CMDQ_TASK_MANY},
                            vector_ranges = {.engine_class = CMDQ_VE,
+                                            .is_extension = true,
                                             .resolve = resolve_ranges,
                                             .execute = execute_ranges},
-                           tensor_ranges = {
-                               .engine_class = CMDQ_TE, .resolve = resolve_ranges, .execute = execute_ranges};
+                           tensor_ranges = {.engine_class = CMDQ_TE,
+                                            .is_extension = true,
+                                            .resolve = resolve_ranges,
+                                            .execute = execute_ranges};
 
 const cmdq_handlers *cmdq_extension_handlers(unsigned opcode)
 {

@@ -80,6 +80,7 @@ typedef struct cmdq_op {
     uint8_t function;                /* VE: action of each element that the fields select (sim/actions.def), or 0 */
     uint64_t bytes;                  /* over DRAM */
     uint64_t cycles;                 /* without contention */
+    uint64_t femtojoules;            /* of an extension */
     cmdq_tile tiles[CMDQ_TILES_MAX]; /* not initialized from tile_count on */
 } cmdq_op;
 

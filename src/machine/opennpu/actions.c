@@ -50,7 +50,7 @@ static void count_array(const opennpu_opcode *row, bool keep, uint64_t k, uint64
 {
     enum { SUM_BYTES = 4 };
     bool reads = row->effects & OPENNPU_READS_ACC || (keep && row->effects & OPENNPU_READS_ACC_IF_KEEP);
-    counts[TV_ACTION_MAC_INT8_INT8] += row->macs;
+    counts[TV_ACTION_MAC_INT8_INT8] += row->effects & OPENNPU_EXTENSION ? 0 : row->macs;
     if (row->effects & OPENNPU_WRITES_ACC)
         counts[TV_ACTION_ACCUMULATOR_WRITE] += SUM_BYTES * k * k;
     if (row->effects & OPENNPU_MULTIPLIES && reads)
@@ -69,6 +69,7 @@ void opennpu_count_actions(const opennpu_opcode *row, unsigned class_, bool keep
     }
     count_lanes(row, class_, k, counts);
     count_array(row, keep, k, counts);
+    counts[TV_ACTION_EXTENSION] += row->femtojoules;
     if (row->effects & OPENNPU_READS_LUT)
         counts[TV_ACTION_LUT_READ] += k;
     if (row->effects & OPENNPU_WRITES_LUT)
@@ -128,4 +129,5 @@ void opennpu_energy_params(const tv_config *config, tv_energy_params *energy)
                          TV_HAS_ACTION(LANE_INT32) | TV_HAS_ACTION(LANE_MUL8) | TV_HAS_ACTION(LANE_MUL16) |
                          TV_HAS_ACTION(LANE_MUL32) | TV_HAS_ACTION(LANE_FP_ADD) | TV_HAS_ACTION(LANE_FP_MUL) |
                          TV_HAS_ACTION(LANE_FP_FMA) | TV_HAS_ACTION(LANE_CONVERT);
+    energy->arithmetic |= *tv_isa_opennpu.extensions ? TV_HAS_ACTION(EXTENSION) : 0;
 }

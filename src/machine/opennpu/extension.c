@@ -77,6 +77,7 @@ tv_status opennpu_extension_row(opennpu_opcode *row, const tv_config *config, co
     row->port_ticks = (uint8_t)tv_max_u64(cost.occupancy, 1);
     row->port_bytes = (uint16_t)cost.bytes;
     row->macs = (uint16_t)cost.macs;
+    row->femtojoules = tv_operation_femtojoules(&cost);
     row->effects = OPENNPU_EXTENSION;
     return TV_OK;
 }

@@ -124,6 +124,7 @@ typedef struct opennpu_opcode {
     uint16_t latency;
     uint16_t effects;
     uint16_t macs, port_bytes;         /* per execution; 0: none */
+    uint64_t femtojoules;              /* of an extension, per execution */
     uint8_t format;                    /* OPENNPU_FORMAT_… */
     uint8_t reads, writes;             /* bit per register operand */
     uint8_t class_[OPENNPU_REGISTERS]; /* TV_CLASS_FIELD: the width field decides */

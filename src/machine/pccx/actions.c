@@ -59,6 +59,10 @@ void pccx_count_actions(const pccx_op *op, uint64_t *counts)
     }
     for (unsigned i = 0; i < op->constant_count; i++)
         counts[TV_ACTION_CONSTANT_READ + op->constants[i].write] += PCCX_ENTRY_BYTES;
+    if (op->row >= PCCX_INSNS) {
+        counts[TV_ACTION_EXTENSION] += op->femtojoules;
+        return;
+    }
     if (op->macs)
         count_matrix(op, counts);
     if (op->length)
@@ -83,4 +87,5 @@ void pccx_energy_params(const tv_config *config, tv_energy_params *energy)
     for (size_t i = 0; i < TV_COUNTOF(element_actions); i++)
         if (element_actions[i])
             energy->arithmetic |= UINT64_C(1) << element_actions[i];
+    energy->arithmetic |= *tv_isa_pccx.extensions ? TV_HAS_ACTION(EXTENSION) : 0;
 }

@@ -120,6 +120,7 @@ static bool resolve(const pccx_control *control, pccx_op *op, pccx_rejection *wh
     if (!tv_operation_cost_of(&operation, &cost))
         return reject_operation(why, &reason);
     op->latency = cost.latency;
+    op->femtojoules = tv_operation_femtojoules(&cost);
     op->macs = cost.macs;
     return true;
 }

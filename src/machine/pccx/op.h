@@ -92,9 +92,9 @@ typedef struct pccx_op {
     uint64_t bytes;                 /* moved over `path` */
     uint64_t stream_bytes;          /* taken from the weight stream `flow` */
     uint64_t macs;
-    uint64_t latency;             /* of instructions of extensions */
-    const tv_descriptor *weights; /* host ranges of the weights, up to `stream_bytes` from … */
-    uint64_t weights_offset;      /* … this offset in the first one */
+    uint64_t latency, femtojoules; /* of instructions of extensions */
+    const tv_descriptor *weights;  /* host ranges of the weights, up to `stream_bytes` from … */
+    uint64_t weights_offset;       /* … this offset in the first one */
     unsigned range_count, constant_count;
     pccx_range ranges[PCCX_RANGES_MAX];
     pccx_constant constants[PCCX_CONSTANTS_MAX];
