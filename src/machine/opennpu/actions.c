@@ -5,6 +5,13 @@
 #include "machine/opennpu/internal.h"
 #include "machine/opennpu/params.h"
 
+const char *const opennpu_engine_names[OPENNPU_ENGINES] = {
+    [OPENNPU_ENGINE_VALU] = "VALU",
+    [OPENNPU_ENGINE_MMA] = "MMA",
+    [OPENNPU_ENGINE_PORT] = "PORT",
+    [OPENNPU_ENGINE_ISSUE] = "ISSUE",
+};
+
 static uint64_t lane_bytes(const opennpu_opcode *row, unsigned r, unsigned class_)
 {
     return UINT64_C(1) << (row->class_[r] == TV_CLASS_FIELD ? class_ : row->class_[r]);

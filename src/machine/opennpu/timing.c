@@ -5,12 +5,6 @@
 #include "machine/opennpu/params.h"
 #include "sim/stall.h"
 
-const char *const opennpu_engine_names[OPENNPU_ENGINES] = {
-    [OPENNPU_ENGINE_VALU] = "VALU",
-    [OPENNPU_ENGINE_MMA] = "MMA",
-    [OPENNPU_ENGINE_PORT] = "PORT",
-    [OPENNPU_ENGINE_ISSUE] = "ISSUE",
-};
 const char *const opennpu_stall_reason_names[OPENNPU_STALL_REASONS] = {
     [OPENNPU_STALL_RAW] = "raw",
     [OPENNPU_STALL_WAW] = "waw",
