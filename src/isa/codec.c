@@ -37,13 +37,10 @@ const uint16_t *tv_codec_format_fields(const tv_codec *codec, unsigned format, u
     return codec->fields[format];
 }
 
-uint64_t tv_field_get(const tv_isa *isa, const tv_field *field, uint64_t word)
+uint64_t tv_joined_get(const tv_isa *isa, const tv_field *field, uint64_t word)
 {
-    if (field->role == TV_FIELD_JOINED) {
-        const tv_field *high = &isa->fields[field->high_field], *low = &isa->fields[field->low_field];
-        return tv_field_get(isa, high, word) << tv_field_width(isa, low) | tv_field_get(isa, low, word);
-    }
-    return word >> field->lo & tv_mask((unsigned)(field->hi - field->lo + 1));
+    const tv_field *high = &isa->fields[field->high_field], *low = &isa->fields[field->low_field];
+    return tv_field_get(isa, high, word) << tv_field_width(isa, low) | tv_field_get(isa, low, word);
 }
 
 uint64_t tv_field_set(const tv_isa *isa, const tv_field *field, uint64_t word, uint64_t value)

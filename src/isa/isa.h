@@ -240,7 +240,15 @@ static inline uint64_t tv_field_mask(const tv_field *field)
     return tv_mask((unsigned)(field->hi - field->lo + 1)) << field->lo;
 }
 
-uint64_t tv_field_get(const tv_isa *isa, const tv_field *field, uint64_t word);
+/* The value of a joined field. */
+uint64_t tv_joined_get(const tv_isa *isa, const tv_field *field, uint64_t word);
+
+static inline uint64_t tv_field_get(const tv_isa *isa, const tv_field *field, uint64_t word)
+{
+    if (field->role == TV_FIELD_JOINED)
+        return tv_joined_get(isa, field, word);
+    return word >> field->lo & tv_mask((unsigned)(field->hi - field->lo + 1));
+}
 
 /* Returns `word` with the field set to `value`, which must fit. */
 uint64_t tv_field_set(const tv_isa *isa, const tv_field *field, uint64_t word, uint64_t value);
