@@ -115,7 +115,7 @@ void lockstep_free(lockstep *l)
     free(l);
 }
 
-void lockstep_mix(lockstep *l, const char *name) { l->random.mix = name; }
+void lockstep_select(lockstep *l, const char *name) { l->random.selection = name; }
 
 uint64_t lockstep_instructions(const lockstep *l) { return l->instructions; }
 

@@ -25,7 +25,7 @@ void lockstep_free(lockstep *l);
 
 /* Selects the instructions of pccx: mostly those of "sfu" or "gemv", or "decoder", MEMSETs alone. Otherwise all are as
  * frequent. `name` is kept. */
-void lockstep_mix(lockstep *l, const char *name);
+void lockstep_select(lockstep *l, const char *name);
 
 /* Prints a line that begins with "PASS:" if there was no mismatch, frees `l`. Returns 1 if there was one. */
 int lockstep_finish(lockstep *l);

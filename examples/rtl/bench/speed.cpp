@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the comparison costs: speed [INSTRUCTIONS [SEED [MIX]]] makes random events, runs them on the design alone and
-// in lockstep, and prints cycles a second of processor time of both. MIX selects the instructions of pccx: sfu, gemv,
+// What the comparison costs: speed [INSTRUCTIONS [SEED [KIND]]] makes random events, runs them on the design alone and
+// in lockstep, and prints cycles a second of processor time of both. KIND selects the instructions of pccx: sfu, gemv,
 // decoder; otherwise all.
 #include <cstdio>
 #include <ctime>
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
     int seed = argc > 2 ? atoi(argv[2]) : 1;
     std::vector<event> events;
     lockstep *model = lockstep_new(TARGET, seed);
-    lockstep_mix(model, argc > 3 ? argv[3] : nullptr);
+    lockstep_select(model, argc > 3 ? argv[3] : nullptr);
     for (uint64_t i = 0; i < count;) {
         event e{};
         lockstep_next(model, &e.kind, &e.addr, e.data);

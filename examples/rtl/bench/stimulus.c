@@ -137,25 +137,25 @@ static uint64_t stream_need(stimulus *s, uint64_t word)
 }
 
 /* Of 40 words so many are MEMSETs, or these and MEMCPYs, or these and CVOs, or these and GEMVs; others are random. */
-typedef struct mix {
+typedef struct selection {
     const char *name;
     uint8_t memset, memcpy, cvo, gemv;
-} mix;
+} selection;
 
-static const mix mixes[] = {{"sfu", 2, 5, 40, 40}, {"gemv", 5, 8, 8, 40}, {"decoder", 40, 40, 40, 40}};
-static const mix usual = {NULL, 11, 20, 31, 39};
+static const selection selections[] = {{"sfu", 2, 5, 40, 40}, {"gemv", 5, 8, 8, 40}, {"decoder", 40, 40, 40, 40}};
+static const selection usual = {NULL, 11, 20, 31, 39};
 
-static const mix *find_mix(const char *name)
+static const selection *find_selection(const char *name)
 {
-    for (unsigned i = 0; name && i < sizeof mixes / sizeof mixes[0]; i++)
-        if (strcmp(mixes[i].name, name) == 0)
-            return &mixes[i];
+    for (unsigned i = 0; name && i < sizeof selections / sizeof selections[0]; i++)
+        if (strcmp(selections[i].name, name) == 0)
+            return &selections[i];
     return &usual;
 }
 
 static uint64_t random_word(stimulus *s)
 {
-    const mix *m = find_mix(s->mix);
+    const selection *m = find_selection(s->selection);
     uint32_t choice = stimulus_below(s, 40);
     if (m == &usual && stimulus_below(s, 256) == 0)
         return 0; /* a GEMV from and to word 0 */

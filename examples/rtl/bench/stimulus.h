@@ -16,7 +16,7 @@ typedef struct stimulus {
     unsigned load_next;    /* initial loads that are left */
     uint32_t pending[8];   /* words of an instruction sequence, the next one last */
     unsigned pending_count;
-    const char *mix; /* of the instructions of pccx: NULL, all; or as lockstep_mix */
+    const char *selection; /* of the instructions of pccx: NULL, all; or as lockstep_select */
 } stimulus;
 
 uint32_t stimulus_random(stimulus *s);
