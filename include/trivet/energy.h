@@ -8,6 +8,8 @@
 #ifndef TRIVET_ENERGY_H
 #define TRIVET_ENERGY_H
 
+#include <stdio.h>
+
 #include "trivet/machine.h"
 
 #ifdef __cplusplus
@@ -43,6 +45,15 @@ typedef struct tv_energy_row {
 
 /* Row `i`, which is action `i`, of the table of `config`. Returns 0 past the last; there are at most TV_ACTIONS_MAX. */
 TV_API int tv_energy_row_at(const tv_config *config, unsigned i, tv_energy_row *out);
+
+/* Writes the table of `config` to `file` as an energy reference table of Accelergy (YAML): a component TARGET.COMPONENT
+ * for each component, nominal energies in picojoules, the intervals as comments. Write errors are left to ferror(file).
+ */
+TV_API void tv_energy_write_ert(const tv_config *config, FILE *file);
+
+/* Writes an area reference table of Accelergy for `config` to `file`. It has no rows, because there are no public
+ * areas, and says so. Write errors are left to ferror(file). */
+TV_API void tv_energy_write_art(const tv_config *config, FILE *file);
 
 typedef struct tv_engine_energy {
     const char *name; /* an engine of tv_stats, or "control" for instructions that have none; static or the machine's */

@@ -86,6 +86,7 @@ typedef struct tv_trace_summary {
     unsigned setting_count, engine_count, stall_reason_count, path_count, op_count, layer_count, step_count,
         stall_count;
     uint64_t steps_left_out; /* beyond TV_TRACE_ROWS */
+    tv_energy energy;        /* of the run; 0: unknown */
 } tv_trace_summary;
 
 /* Progress callback: `done` of `total` bytes of a file have been read; `total` is 0 when its size is unknown. */

@@ -6,6 +6,9 @@
 
 static const cli_option options[] = {
     {"list", 0, NULL, "list only the names of the profiles", NULL},
+    {"energy", 0, NULL, "print the table of energies with its sources, instead of the parameters", NULL},
+    {"accelergy-ert", 0, "FILE", "write the energies as an energy reference table of Accelergy", "FILE"},
+    {"accelergy-art", 0, "FILE", "write an area reference table of Accelergy, which has no areas", "FILE"},
 };
 
 static void write_profiles_json(cli *c)
@@ -138,6 +141,60 @@ static void write_config_json(cli *c, const char *target, const tv_config *confi
     tv_json_end_object(w);
 }
 
+static void write_energy_json(cli *c, const char *target, const tv_config *config)
+{
+    tv_energy_row row;
+    tv_json_writer *w = cli_begin_result(c);
+    tv_json_begin_object(w);
+    tv_json_string_member(w, "target", target);
+    tv_json_key(w, "energies");
+    tv_json_begin_array(w);
+    for (unsigned i = 0; tv_energy_row_at(config, i, &row); i++) {
+        if (!row.used)
+            continue;
+        tv_json_begin_object(w);
+        tv_json_string_member(w, "name", row.name);
+        tv_json_string_member(w, "component", row.component);
+        tv_json_string_member(w, "unit", row.unit);
+        tv_json_unsigned_member(w, "low_aj", row.low);
+        tv_json_unsigned_member(w, "nominal_aj", row.nominal);
+        tv_json_unsigned_member(w, "high_aj", row.high);
+        tv_json_string_member(w, "meaning", row.meaning);
+        tv_json_string_member(w, "rule", row.rule);
+        tv_json_string_member(w, "source", row.source);
+        tv_json_end_object(w);
+    }
+    tv_json_end_array(w);
+    tv_json_end_object(w);
+}
+
+/* Picojoules of one action, and where they come from. */
+static void print_energies(const tv_config *config)
+{
+    tv_energy_row row;
+    printf("%-18s %-12s %12s %12s %12s\n", "action", "unit", "low, pJ", "nominal, pJ", "high, pJ");
+    for (unsigned i = 0; tv_energy_row_at(config, i, &row); i++)
+        if (row.used)
+            printf("%-18s %-12s %12.6f %12.6f %12.6f  ; %s [%s]\n", row.name, row.unit, (double)row.low * 1e-6,
+                   (double)row.nominal * 1e-6, (double)row.high * 1e-6, row.rule,
+                   row.source[0] ? row.source : "parameter");
+}
+
+/* Writes the file that an option names, if it is given. */
+static tv_status write_table(cli *c, const char *option, const tv_config *config,
+                             void (*write)(const tv_config *config, FILE *file))
+{
+    const char *path = cli_value(c, option);
+    tv_output *output;
+    if (!path)
+        return TV_OK;
+    tv_status status = tv_output_open(path, &c->sink, &output);
+    if (status != TV_OK)
+        return status;
+    write(config, tv_output_stream(output));
+    return tv_output_commit(output, &c->sink);
+}
+
 static int print_config(cli *c, const char *target, const char *profile)
 {
     tv_config *config;
@@ -147,6 +204,18 @@ static int print_config(cli *c, const char *target, const char *profile)
         tv_config_free(config);
     if (status != TV_OK)
         return cli_exit_status(status);
+    if (status == TV_OK)
+        status = write_table(c, "accelergy-ert", config, tv_energy_write_ert);
+    if (status == TV_OK)
+        status = write_table(c, "accelergy-art", config, tv_energy_write_art);
+    if (status != TV_OK || cli_has(c, "accelergy-ert") || cli_has(c, "accelergy-art") || cli_has(c, "energy")) {
+        if (status == TV_OK && cli_has(c, "energy") && c->json)
+            write_energy_json(c, target, config);
+        else if (status == TV_OK && cli_has(c, "energy"))
+            print_energies(config);
+        tv_config_free(config);
+        return cli_exit_status(status);
+    }
     if (c->json)
         write_config_json(c, target, config);
     for (unsigned i = 0; !c->json && tv_config_at(config, i, &e); i++)
@@ -183,7 +252,8 @@ const cli_command cli_config = {
         "`target` in the section [profile]; -t names it otherwise.",
     .example =
         "  trivet config                   # the profiles\n  trivet config pccx-kv260\n  trivet config ./my.ini\n"
-        "  trivet config kv260 -c my.ini   # my.ini over the profile\n  trivet config -t pccx -D l2.words=4096",
+        "  trivet config kv260 -c my.ini   # my.ini over the profile\n  trivet config -t pccx -D l2.words=4096\n"
+        "  trivet config kv260 --energy    # picojoules of each action\n  trivet config kv260 --accelergy-ert ert.yaml",
     .options = options,
     .option_count = CLI_COUNTOF(options),
     .common = "tcDj",

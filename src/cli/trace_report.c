@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "cli/energy_report.h"
+
 static double fraction_of(uint64_t amount, uint64_t total) { return total ? (double)amount / (double)total : 0; }
 
 /* ---- The summary as JSON ---- */
@@ -164,6 +166,10 @@ void trace_summary_write_json(const tv_trace_summary *s, tv_json_writer *w)
     write_rows("layers", s->layers, s->layer_count, w);
     write_steps(s, w);
     write_stalls(s, w);
+    if (tv_joules_value(s->energy.high) > 0) {
+        tv_json_key(w, "energy");
+        tv_energy_write_json(w, s->energy);
+    }
 }
 
 /* ---- The summary as tables ---- */
@@ -403,6 +409,8 @@ void trace_summary_print(const tv_trace_summary *s, unsigned rows, bool color, F
     print_rows("layer", s->layers, s->layer_count, busy, rows, out);
     print_steps(s, rows, out);
     print_stalls(s, out);
+    if (tv_joules_value(s->energy.high) > 0)
+        fprintf(out, "\n  energy %s\n", ENERGY(s->energy));
     if (s->bottleneck[0] || s->bound_by[0]) {
         fprintf(out, "\n  %s%s", bold, s->bottleneck[0] ? "" : "bound by ");
         print_name(s->bottleneck[0] ? s->bottleneck : s->bound_by, 0, out);

@@ -68,12 +68,14 @@ tv_energy tv_machine_energy_total(const tv_machine *machine)
 {
     tv_energy total = {0};
     tv_action_table actions;
-    uint64_t time[TV_ACTION_COUNT] = {0};
+    uint64_t counts[TV_ACTION_COUNT] = {0};
     machine->target->actions(machine->state, &actions);
+    if (actions.table->prices[TV_ACTION_CYCLE].high) /* statistics take longer than the rest */
+        count_time(machine, counts);
     for (unsigned e = 0; e < actions.count; e++)
-        tv_energy_accumulate(&total, actions.table, actions.engines[e].counts);
-    count_time(machine, time);
-    tv_energy_accumulate(&total, actions.table, time);
+        for (unsigned i = 0; i < TV_ACTION_COUNT; i++)
+            counts[i] += actions.engines[e].counts[i];
+    tv_energy_accumulate(&total, actions.table, counts);
     return total;
 }
 

@@ -279,6 +279,31 @@ static void set_tables(summary *s)
     s->s.stall_count = s->longest.count;
 }
 
+/* Reads the digits of attojoules; 0 if they are none. */
+static tv_joules read_joules(const tv_json_value *value)
+{
+    enum { ATTO_DIGITS = 18 };
+    const char *text = tv_json_string(value);
+    size_t length = text ? strspn(text, "0123456789") : 0, whole = length > ATTO_DIGITS ? length - ATTO_DIGITS : 0;
+    tv_joules out = {0};
+    if (!length || text[length] || whole > ATTO_DIGITS)
+        return out;
+    for (size_t i = 0; i < length; i++) {
+        uint64_t *number = i < whole ? &out.joules : &out.attojoules;
+        *number = *number * 10 + (uint64_t)(text[i] - '0');
+    }
+    return out;
+}
+
+static void read_energy(tv_energy *out, const tv_json_value *object)
+{
+    const tv_json_value *exact = tv_json_get(object, "attojoules");
+    const tv_json_value *v = tv_json_is(exact, TV_JSON_ARRAY) ? exact->first : NULL;
+    tv_joules *ends[] = {&out->low, &out->nominal, &out->high};
+    for (unsigned i = 0; i < TV_COUNTOF(ends) && v; i++, v = v->next)
+        *ends[i] = read_joules(v);
+}
+
 static bool read_tail(void *user, const tv_trace_tail *tail)
 {
     summary *s = user;
@@ -293,6 +318,7 @@ static bool read_tail(void *user, const tv_trace_tail *tail)
     if (!s->s.bound_by || !s->s.bottleneck || !read_engines(s, tv_json_get(object, "engines")) ||
         !read_paths(s, object) || !count_issued(s))
         return false;
+    read_energy(&s->s.energy, tv_json_get(tv_json_get(object, "energy"), "total"));
     set_tables(s);
     return true;
 }

@@ -5,6 +5,7 @@
 
 #include "base/diag.h"
 #include "trace/encode.h"
+#include "trivet/energy.h"
 #include "trivet/file.h"
 #include "trivet/machine.h"
 
@@ -134,7 +135,17 @@ static void write_roles(tv_json_writer *json, const tv_stats *s)
     }
 }
 
-static void write_summary(tv_json_writer *json, const tv_trace_writer *w, const tv_stats *s)
+static void write_energy(tv_json_writer *json, const tv_machine *machine)
+{
+    tv_energy_stats s = {.size = sizeof s};
+    tv_machine_energy(machine, &s);
+    tv_json_key(json, "energy");
+    tv_json_begin_object(json);
+    (void)tv_energy_stats_write_json(json, tv_machine_config(machine), &s);
+    tv_json_end_object(json);
+}
+
+static void write_summary(tv_json_writer *json, const tv_trace_writer *w, const tv_machine *machine, const tv_stats *s)
 {
     tv_json_begin_object(json);
     tv_json_unsigned_member(json, "cycles_total", s->cycles);
@@ -157,6 +168,7 @@ static void write_summary(tv_json_writer *json, const tv_trace_writer *w, const 
     tv_json_unsigned_member(json, "write_bytes", w->kv_bytes[1]);
     tv_json_end_object(json);
     tv_json_unsigned_member(json, "tokens", w->tokens);
+    write_energy(json, machine);
     tv_json_string_member(json, "bound_by", s->bound_by);
     tv_json_string_member(json, "bottleneck", s->bottleneck);
     tv_json_end_object(json);
@@ -191,7 +203,7 @@ static void write_tail(tv_trace_writer *w, const tv_machine *machine)
                                                                    v->written, v->stalled});
     }
     tv_trace_encode_begin_summary(&w->encoder);
-    write_summary(&w->encoder.json, w, &s);
+    write_summary(&w->encoder.json, w, machine, &s);
     tv_trace_encode_end(&w->encoder);
 }
 

@@ -892,6 +892,12 @@ static void sizes(void **state)
     assert_int_equal(grown.stats.instructions, 1);
     assert_int_equal(grown.stats.size, sizeof grown);
     assert_int_equal(grown.newer, 42);
+    tv_energy_stats energy = {.action_count = 42};
+    assert_int_equal(tv_machine_energy(machine, &energy), TV_ERR_INPUT);
+    assert_int_equal(energy.action_count, 42);
+    energy.size = sizeof energy;
+    assert_int_equal(tv_machine_energy(machine, &energy), TV_OK);
+    assert_true(energy.total.nominal.attojoules > 0);
     char *text = NULL;
     size_t length;
     FILE *file = open_memstream(&text, &length);

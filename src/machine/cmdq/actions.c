@@ -90,11 +90,18 @@ void cmdq_count_issue(uint64_t entries, uint64_t *counts)
 
 /* ---- Of a machine ---- */
 
-static void add_actions(cmdq_actions *sum, const cmdq_actions *from)
+static void add_counts(uint64_t *sum, const uint64_t *counts)
 {
-    for (unsigned e = 0; e <= CMDQ_ENGINES_MAX; e++)
-        for (unsigned i = 0; i < TV_ACTION_COUNT; i++)
-            sum->counts[e][i] += from->counts[e][i];
+    for (unsigned i = 0; i < TV_ACTION_COUNT; i++)
+        sum[i] += counts[i];
+}
+
+/* Adds the actions of the machine's engines. */
+static void add_actions(const cmdq_machine *m, cmdq_actions *sum, const cmdq_actions *from)
+{
+    for (unsigned e = 0; e < m->params.engines; e++)
+        add_counts(sum->counts[e], from->counts[e]);
+    add_counts(sum->counts[CMDQ_CONTROL], from->counts[CMDQ_CONTROL]);
 }
 
 void cmdq_add_executed(const cmdq_machine *m, cmdq_actions *sum)
@@ -102,7 +109,7 @@ void cmdq_add_executed(const cmdq_machine *m, cmdq_actions *sum)
     if (!m->program)
         return;
     if (m->next == m->plan.count) {
-        add_actions(sum, &m->plan.actions);
+        add_actions(m, sum, &m->plan.actions);
     } else {
         for (uint32_t n = 0; n < m->next; n++) {
             uint32_t entry = cmdq_plan_entry(&m->plan, n);
