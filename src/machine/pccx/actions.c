@@ -15,19 +15,14 @@ static void count_matrix(const pccx_op *op, uint64_t *counts)
 {
     enum { SUM_BYTES = 4 };
     uint64_t inputs = (uint64_t)op->m * op->k, results = (uint64_t)op->m * op->n;
-    uint64_t k_steps = pccx_count_steps(op->k, op->tile_k, op->lanes),
-             n_steps = pccx_count_steps(op->n, op->tile_n, op->cores);
     counts[TV_ACTION_MAC_INT4_INT8] += op->macs;
     counts[TV_ACTION_LANE_FP_MUL] += inputs + results * (pccx_MATRIX_w_scale(op->word) ? 2 : 1);
     counts[TV_ACTION_LANE_CONVERT] += inputs + results;
     counts[TV_ACTION_LANE_FP_ADD] +=
         (op->act_scale ? 0 : inputs) + (op->accumulate ? results : 0) + (pccx_MATRIX_findemax(op->word) ? results : 0);
     counts[TV_ACTION_L1_WRITE] += inputs;
-    counts[TV_ACTION_L1_READ] += inputs * n_steps;
-    counts[TV_ACTION_ACCUMULATOR_READ] += SUM_BYTES * results * k_steps;
-    counts[TV_ACTION_ACCUMULATOR_WRITE] += SUM_BYTES * results * k_steps;
-    counts[TV_ACTION_MEMORY_READ] += op->stream_bytes;
-    counts[TV_ACTION_STREAM_WRITE] += op->stream_bytes;
+    counts[TV_ACTION_L1_READ] += inputs * op->n_steps;
+    counts[TV_ACTION_ACCUMULATOR_READ] += SUM_BYTES * results * op->k_steps;
     counts[TV_ACTION_STREAM_READ] += op->stream_bytes;
 }
 
@@ -67,6 +62,13 @@ void pccx_count_actions(const pccx_op *op, uint64_t *counts)
         count_matrix(op, counts);
     if (op->length)
         count_function(op, counts);
+}
+
+void pccx_complete_actions(uint64_t *counts)
+{
+    counts[TV_ACTION_ACCUMULATOR_WRITE] += counts[TV_ACTION_ACCUMULATOR_READ];
+    counts[TV_ACTION_STREAM_WRITE] += counts[TV_ACTION_STREAM_READ];
+    counts[TV_ACTION_MEMORY_READ] += counts[TV_ACTION_STREAM_READ];
 }
 
 void pccx_energy_params(const tv_config *config, tv_energy_params *energy)

@@ -4,13 +4,12 @@
 
 uint64_t pccx_latency_GEMV(const pccx_timing *t, const pccx_op *op)
 {
-    uint64_t steps = pccx_count_steps(op->k, op->tile_k, op->lanes) * pccx_count_steps(op->n, op->tile_n, op->cores);
-    return pccx_gemv_setup(t, op) + steps;
+    return pccx_gemv_setup(t, op) + (uint64_t)op->k_steps * op->n_steps;
 }
 
 uint64_t pccx_latency_GEMM(const pccx_timing *t, const pccx_op *op)
 {
-    uint64_t tiles = pccx_count_steps(op->k, op->tile_k, op->lanes) * pccx_count_steps(op->n, op->tile_n, op->cores);
+    uint64_t tiles = (uint64_t)op->k_steps * op->n_steps;
     return t->gemm_setup + tiles * tv_max_u64(op->m, t->gemm_min_m);
 }
 

@@ -85,6 +85,7 @@ typedef struct pccx_op {
     uint32_t cores, lanes;          /* GEMV: cores that work, weights of a row that each takes in a cycle; GEMM: columns
                                        and rows of the array */
     uint64_t preload_bytes;         /* GEMV: from L2 to L1 before the first step */
+    uint32_t k_steps, n_steps;      /* GEMV, GEMM: of the array along K and N */
     uint32_t length, results;       /* CVO: elements, of the source and of the result */
     uint32_t src, dst;              /* L2 words or PCCX_TAG_FIFO */
     uint64_t host_addr;             /* MEMCPY, bytes */
@@ -104,14 +105,6 @@ typedef struct pccx_op {
 static inline uint64_t pccx_weights_chunk(const tv_descriptor *d, uint64_t offset, uint64_t left)
 {
     return d->bytes - offset < left ? d->bytes - offset : left;
-}
-
-/* Steps of `unit` that cover `length` when it is first cut into tiles of `tile` (0: not cut). */
-static inline uint32_t pccx_count_steps(uint32_t length, uint32_t tile, uint32_t unit)
-{
-    if (tile == 0 || tile >= length)
-        return length / unit + (length % unit != 0);
-    return length / tile * (tile / unit + (tile % unit != 0)) + length % tile / unit + (length % tile % unit != 0);
 }
 
 /* Whether the operation reads (or writes) `storage`. */

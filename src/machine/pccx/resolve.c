@@ -127,11 +127,21 @@ static void add_matrix_ranges(pccx_op *op)
         pccx_add_range(op, PCCX_STORAGE_EMAX, true, 0, 1);
 }
 
+/* Steps of `unit` that cover `length` when it is first cut into tiles of `tile` (0: not cut). */
+static uint32_t count_steps(uint32_t length, uint32_t tile, uint32_t unit)
+{
+    if (tile == 0 || tile >= length)
+        return length / unit + (length % unit != 0);
+    return length / tile * (tile / unit + (tile % unit != 0)) + length % tile / unit + (length % tile % unit != 0);
+}
+
 /* The bytes that the operation takes from its weight stream, and the host ranges that they come from. */
 static bool resolve_weights(const pccx_control *control, pccx_op *op, pccx_rejection *why)
 {
     const pccx_weights *w = &control->weights[op->flow];
     op->macs = (uint64_t)op->m * op->n * op->k;
+    op->k_steps = count_steps(op->k, op->tile_k, op->lanes);
+    op->n_steps = count_steps(op->n, op->tile_n, op->cores);
     op->stream_bytes = (pccx_MATRIX_w_scale(op->word) ? vector_size(op->n) * PCCX_WORD_BYTES : 0) +
                        (uint64_t)op->n * tv_ceil_div(op->k, 32) * 16;
     op->bytes = op->stream_bytes;

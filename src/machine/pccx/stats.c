@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Statistics of a run of the pccx machine, and its bottleneck. */
 #include "sim/stats.h"
+#include "machine/pccx/actions.h"
 #include "machine/pccx/internal.h"
 #include "machine/pccx/params.h"
 #include "sim/bottleneck.h"
@@ -39,7 +40,9 @@ void pccx_actions(const void *state, tv_action_table *out)
     for (unsigned e = 0; e < PCCX_ACCOUNTS; e++) {
         out->engines[e].name = pccx_engine_names[e];
         memcpy(out->engines[e].counts, m->actions[e], sizeof m->actions[e]);
+        pccx_complete_actions(out->engines[e].counts);
     }
+    pccx_count_issue(m->instructions, out->engines[PCCX_ENGINE_DISP].counts);
 }
 
 void pccx_stats(const void *state, tv_stats *out)

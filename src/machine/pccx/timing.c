@@ -121,7 +121,8 @@ static void set_energy(const pccx_timing *t, const pccx_op *op, tv_event *event)
 {
     uint64_t counts[TV_ACTION_COUNT] = {0};
     pccx_count_actions(op, counts);
-    pccx_count_issue(counts);
+    pccx_complete_actions(counts);
+    pccx_count_issue(1, counts);
     tv_event_set_energy(event, t->energy, counts);
 }
 
