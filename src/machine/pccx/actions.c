@@ -11,32 +11,49 @@ static const uint8_t element_actions[PCCX_INSNS] = {
 };
 
 /* An array reads its activations again for each group of columns, and a partial sum for each group of rows. */
-static void count_matrix(const pccx_op *op, uint64_t *counts)
+static void count_matrix(const pccx_op *op, pccx_tally *t)
 {
-    enum { SUM_BYTES = 4 };
     uint64_t inputs = (uint64_t)op->m * op->k, results = (uint64_t)op->m * op->n;
-    counts[TV_ACTION_MAC_INT4_INT8] += op->macs;
-    counts[TV_ACTION_LANE_FP_MUL] += inputs + results * (pccx_MATRIX_w_scale(op->word) ? 2 : 1);
-    counts[TV_ACTION_LANE_CONVERT] += inputs + results;
-    counts[TV_ACTION_LANE_FP_ADD] +=
+    t->macs += op->macs;
+    t->stream_bytes += op->stream_bytes;
+    t->inputs += inputs;
+    t->results += results;
+    t->array_reads += inputs * op->n_steps;
+    t->partial_sums += results * op->k_steps;
+    if (pccx_MATRIX_w_scale(op->word))
+        t->scaled += results;
+    t->sums +=
         (op->act_scale ? 0 : inputs) + (op->accumulate ? results : 0) + (pccx_MATRIX_findemax(op->word) ? results : 0);
-    counts[TV_ACTION_L1_WRITE] += inputs;
-    counts[TV_ACTION_L1_READ] += inputs * op->n_steps;
-    counts[TV_ACTION_ACCUMULATOR_READ] += SUM_BYTES * results * op->k_steps;
-    counts[TV_ACTION_STREAM_READ] += op->stream_bytes;
 }
 
-static void count_function(const pccx_op *op, uint64_t *counts)
+static void count_function(const pccx_op *op, pccx_tally *t)
 {
-    counts[element_actions[op->row]] += op->length;
+    t->elements[op->row] += op->length;
+    t->function_results += op->results;
+    t->sums += (pccx_CVO_sub_emax(op->word) ? op->length : 0) + (op->accumulate ? op->results : 0);
     if (pccx_CVO_recip_scale(op->word) && !(op->ignored >> PCCX_IGNORED_RECIP_SCALE & 1))
-        counts[TV_ACTION_SFU_RECIP]++;
-    counts[TV_ACTION_LANE_FP_ADD] +=
-        (pccx_CVO_sub_emax(op->word) ? op->length : 0) + (op->accumulate ? op->results : 0);
-    counts[TV_ACTION_LANE_CONVERT] += op->results;
+        t->quotients++;
 }
 
-void pccx_count_actions(const pccx_op *op, uint64_t *counts)
+void pccx_count_actions(const pccx_op *op, pccx_tally *t)
+{
+    for (unsigned i = 0; i < op->range_count; i++) {
+        const pccx_range *r = &op->ranges[i];
+        t->units[r->storage][r->write] += r->to - r->from;
+    }
+    for (unsigned i = 0; i < op->constant_count; i++)
+        t->constants[op->constants[i].write]++;
+    if (op->row >= PCCX_INSNS) { /* of an extension, which states its energy */
+        t->femtojoules += op->femtojoules;
+        return;
+    }
+    if (op->macs)
+        count_matrix(op, t);
+    if (op->length)
+        count_function(op, t);
+}
+
+static void add_bytes(const pccx_tally *t, uint64_t *counts)
 {
     /* By storage: the bytes of a unit and the action of a read; that of a write follows it. */
     static const struct {
@@ -48,27 +65,32 @@ void pccx_count_actions(const pccx_op *op, uint64_t *counts)
         [PCCX_STORAGE_FIFO_TO_SFU] = {2, TV_ACTION_FIFO_READ},
         [PCCX_STORAGE_FIFO_TO_GEMV] = {2, TV_ACTION_FIFO_READ},
     };
-    for (unsigned i = 0; i < op->range_count; i++) {
-        const pccx_range *r = &op->ranges[i];
-        counts[storages[r->storage].read + r->write] += (r->to - r->from) * storages[r->storage].bytes;
-    }
-    for (unsigned i = 0; i < op->constant_count; i++)
-        counts[TV_ACTION_CONSTANT_READ + op->constants[i].write] += PCCX_ENTRY_BYTES;
-    if (op->row >= PCCX_INSNS) {
-        counts[TV_ACTION_EXTENSION] += op->femtojoules;
-        return;
-    }
-    if (op->macs)
-        count_matrix(op, counts);
-    if (op->length)
-        count_function(op, counts);
+    for (unsigned s = 0; s < PCCX_STORAGES; s++)
+        for (unsigned write = 0; write < 2; write++)
+            counts[storages[s].read + write] += t->units[s][write] * storages[s].bytes;
+    counts[TV_ACTION_CONSTANT_READ] += t->constants[0] * PCCX_ENTRY_BYTES;
+    counts[TV_ACTION_CONSTANT_WRITE] += t->constants[1] * PCCX_ENTRY_BYTES;
+    counts[TV_ACTION_MEMORY_READ] += t->stream_bytes;
+    counts[TV_ACTION_STREAM_WRITE] += t->stream_bytes;
+    counts[TV_ACTION_STREAM_READ] += t->stream_bytes;
 }
 
-void pccx_complete_actions(uint64_t *counts)
+void pccx_add_actions(const pccx_tally *t, uint64_t *counts)
 {
-    counts[TV_ACTION_ACCUMULATOR_WRITE] += counts[TV_ACTION_ACCUMULATOR_READ];
-    counts[TV_ACTION_STREAM_WRITE] += counts[TV_ACTION_STREAM_READ];
-    counts[TV_ACTION_MEMORY_READ] += counts[TV_ACTION_STREAM_READ];
+    enum { SUM_BYTES = 4 };
+    add_bytes(t, counts);
+    counts[TV_ACTION_MAC_INT4_INT8] += t->macs;
+    counts[TV_ACTION_LANE_FP_MUL] += t->inputs + t->results + t->scaled;
+    counts[TV_ACTION_LANE_FP_ADD] += t->sums;
+    counts[TV_ACTION_LANE_CONVERT] += t->inputs + t->results + t->function_results;
+    counts[TV_ACTION_L1_WRITE] += t->inputs;
+    counts[TV_ACTION_L1_READ] += t->array_reads;
+    counts[TV_ACTION_ACCUMULATOR_READ] += SUM_BYTES * t->partial_sums;
+    counts[TV_ACTION_ACCUMULATOR_WRITE] += SUM_BYTES * t->partial_sums;
+    counts[TV_ACTION_SFU_RECIP] += t->quotients;
+    counts[TV_ACTION_EXTENSION] += t->femtojoules;
+    for (unsigned row = 0; row < PCCX_INSNS; row++)
+        counts[element_actions[row]] += t->elements[row];
 }
 
 void pccx_energy_params(const tv_config *config, tv_energy_params *energy)

@@ -1,15 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The actions of an instruction, for its energy. */
+/* The actions of an instruction, for its energy. Each instruction adds a few numbers to a tally; the actions follow
+ * from it when they are read. */
 #ifndef TV_MACHINE_PCCX_ACTIONS_H
 #define TV_MACHINE_PCCX_ACTIONS_H
 
 #include "machine/pccx/op.h"
 #include "sim/energy.h"
 
-/* Adds the actions of the operation, without its fetch and decode, to counts[TV_ACTION_COUNT]: those that others follow
- * from, because a run counts each instruction. pccx_complete_actions adds the others to a sum. */
-void pccx_count_actions(const pccx_op *op, uint64_t *counts);
-void pccx_complete_actions(uint64_t *counts);
+typedef struct pccx_tally {
+    uint64_t units[PCCX_STORAGES][2]; /* of ranges: read, written */
+    uint64_t constants[2];            /* entries read, written */
+    uint64_t macs, stream_bytes;
+    uint64_t inputs, results;      /* of GEMV and GEMM: activations, outputs */
+    uint64_t scaled;               /* results that are scaled a second time */
+    uint64_t sums;                 /* binary32 sums and comparisons */
+    uint64_t array_reads;          /* activations that the arrays read */
+    uint64_t partial_sums;         /* that the arrays read and write */
+    uint64_t elements[PCCX_INSNS]; /* of CVO, by row */
+    uint64_t function_results;     /* of CVO */
+    uint64_t quotients;            /* of a scalar */
+    uint64_t femtojoules;          /* of extensions */
+} pccx_tally;
+
+void pccx_count_actions(const pccx_op *op, pccx_tally *tally);
+
+/* Adds the actions of a tally, without fetching and decoding, to counts[TV_ACTION_COUNT]. */
+void pccx_add_actions(const pccx_tally *tally, uint64_t *counts);
 
 /* Adds fetching and decoding `times` instructions. */
 static inline void pccx_count_issue(uint64_t times, uint64_t *counts)

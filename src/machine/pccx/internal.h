@@ -12,6 +12,7 @@
 #include "kernels/gemm.h"
 #include "kernels/gemm_panel.h"
 #include "kernels/gemv_scaled.h"
+#include "machine/pccx/actions.h"
 #include "machine/pccx/timing.h"
 #include "machine/target.h"
 #include "sim/energy.h"
@@ -107,7 +108,7 @@ typedef struct pccx_machine {
     uint64_t instructions;     /* executed, over all programs */
     uint64_t macs[PCCX_STREAMS];
     uint64_t bytes[PCCX_PATHS];
-    uint64_t actions[PCCX_ACCOUNTS][TV_ACTION_COUNT]; /* by engine */
+    pccx_tally tallies[PCCX_ACCOUNTS]; /* by engine */
     tv_energy_table energy;
 
     uint32_t command_low, command_high;

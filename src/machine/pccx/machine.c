@@ -167,7 +167,7 @@ static void count_work(pccx_machine *m, const pccx_op *op)
         m->bytes[op->path] += op->bytes;
     if (op->macs) /* of an extension without weights: as those of vectors */
         m->macs[op->flow < PCCX_STREAMS ? op->flow : PCCX_STREAM_GEMV] += op->macs;
-    pccx_count_actions(op, m->actions[op->engine]);
+    pccx_count_actions(op, &m->tallies[op->engine]);
 }
 
 /* What executing one instruction came to; after anything but DONE nothing has changed. TOO_LATE: it would issue at the

@@ -67,7 +67,7 @@ void pccx_visit_state(void *state, tv_state_visitor *visitor)
     VISIT(m->instructions);
     VISIT(m->macs);
     VISIT(m->bytes);
-    VISIT(m->actions);
+    VISIT(m->tallies);
     VISIT(m->command_low);
     VISIT(m->command_high);
     VISIT(m->stream_addr);

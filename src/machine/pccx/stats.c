@@ -38,9 +38,8 @@ void pccx_actions(const void *state, tv_action_table *out)
     out->table = &m->energy;
     out->count = PCCX_ACCOUNTS;
     for (unsigned e = 0; e < PCCX_ACCOUNTS; e++) {
-        out->engines[e].name = pccx_engine_names[e];
-        memcpy(out->engines[e].counts, m->actions[e], sizeof m->actions[e]);
-        pccx_complete_actions(out->engines[e].counts);
+        out->engines[e] = (tv_engine_actions){.name = pccx_engine_names[e]};
+        pccx_add_actions(&m->tallies[e], out->engines[e].counts);
     }
     pccx_count_issue(m->instructions, out->engines[PCCX_ENGINE_DISP].counts);
 }

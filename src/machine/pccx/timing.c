@@ -120,8 +120,9 @@ static void emit_transfer(void *user, unsigned flow, tv_ratio t0, tv_ratio t1, t
 static void set_energy(const pccx_timing *t, const pccx_op *op, tv_event *event)
 {
     uint64_t counts[TV_ACTION_COUNT] = {0};
-    pccx_count_actions(op, counts);
-    pccx_complete_actions(counts);
+    pccx_tally tally = {0};
+    pccx_count_actions(op, &tally);
+    pccx_add_actions(&tally, counts);
     pccx_count_issue(1, counts);
     tv_event_set_energy(event, t->energy, counts);
 }
