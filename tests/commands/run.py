@@ -458,9 +458,11 @@ def statistics_are_the_same_everywhere(t):
     """`run --json`, the head of a report, and where it has the same members the summary of a trace."""
     for program, options in (("examples/pccx/softmax.s", ()), ("examples/opennpu/tanh.s", ("-c", "test")), ("examples/cmdq/ffn.json", ())):
         run = t.envelope(0, "run", program, *options, "--report", t.path("r.html"), "--trace", t.path("r.json"))["result"]
-        stats = report_data.Report(t.path("r.html")).head["stats"]
+        head = report_data.Report(t.path("r.html")).head
+        stats = head["stats"]
+        t.equal(program + ": energy of a report", head["energy"], run["energy"])
         t.equal(program + ": a report", stats, {key: run.get(key) for key in stats})
-        t.expect(program + ": every figure", set(run) - set(stats) <= {"target", "stop", "fault", "dumps", "outputs"}, set(run) - set(stats))
+        t.expect(program + ": every figure", set(run) - set(stats) <= {"target", "stop", "fault", "dumps", "outputs", "energy"}, set(run) - set(stats))
         trace = t.envelope(0, "trace", t.path("r.json"))["result"]
         for key in ("cycles", "clock_hz", "seconds", "instructions", "macs", "peak_macs_per_cycle", "engines", "bound_by"):
             t.equal("%s: %s of a trace" % (program, key), trace[key] or run[key], run[key])
