@@ -16,7 +16,8 @@ enum {
     NIBBLE = 15,
     FLIP_NIBBLES = 0x88,
     GROUPS = TV_GROUPS_PER_VECTOR,
-    SPAN = GROUPS * TV_GROUP_SIZE
+    SPAN = GROUPS * TV_GROUP_SIZE,
+    PREFETCH_BYTES = 6144 /* more than a page of 4 KiB: weights are in huge pages */
 };
 
 #define TARGET_AVX2 __attribute__((target("avx2")))
@@ -30,6 +31,14 @@ TARGET_AVX2 TV_INLINE __m256 load_scale_tail(const float *scales, size_t count)
         return _mm256_loadu_ps(scales);
     memcpy(padded, scales, count * sizeof *padded);
     return _mm256_loadu_ps(padded);
+}
+
+/* Prefetches what follows the weights of eight groups by PREFETCH_BYTES: the processor's own prefetching leaves half of
+ * the bandwidth of memory unused. A prefetch beyond the end of the weights has no effect. */
+TARGET_AVX2 TV_INLINE void prefetch_groups(unsigned bits, const uint8_t *w)
+{
+    for (unsigned i = 0; i < SPAN * bits / 8; i += 64)
+        _mm_prefetch((const char *)w + PREFETCH_BYTES + i, _MM_HINT_T0);
 }
 
 /* ---- AVX2 ---- */
@@ -85,6 +94,7 @@ TARGET_AVX2 TV_INLINE __m256 dot_row_avx2(unsigned bits, const uint8_t *w, size_
     for (size_t at = 0; at < k; at += SPAN) {
         uint8_t tail[SPAN] = {0};
         const uint8_t *from = w + at * bits / 8;
+        prefetch_groups(bits, from);
         if (k - at < SPAN) {
             memcpy(tail, from, (k - at) * bits / 8);
             from = tail;
@@ -185,6 +195,7 @@ TARGET_AVX512 TV_INLINE __m256 scaled_groups_avx512(unsigned bits, const uint8_t
                                                     const int32_t *offsets, __m256 factor, __m256 scales)
 {
     size_t bytes = left * bits / 8;
+    prefetch_groups(bits, w);
     __m256i sums = bits == 4 ? dot_groups_s4_avx512(w, bytes, packed) : dot_groups_s8_avx512(w, bytes, packed);
     sums = _mm256_sub_epi32(sums, _mm256_loadu_si256((const __m256i *)(const void *)offsets));
     return _mm256_mul_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sums), factor), scales);

@@ -17,7 +17,7 @@ enum {
     FLIP_NIBBLES = 0x88,
     NIBBLE = 15,
     BEAT_BYTES = TV_S4_BEAT / 2,
-    PREFETCH_BYTES = 2048
+    PREFETCH_BYTES = 4096
 };
 
 void tv_gemv_scaled_avx2(const tv_gemv_scaled_args *r) { tv_gemv_scaled_with(tv_gemm_s4s8_avx2, r); }
