@@ -3,8 +3,9 @@
  * are mostly read once, by a tensor engine, before the next load overwrites them, and so are never copied.
  *
  * Invariants: recorded loads are disjoint in SPM; the bytes of DRAM that they read have not been written since. A write
- * to SPM drops the loads that it fully overwrites and materializes those that it partly overwrites or that its
- * operation reads; a write to DRAM materializes the loads that read the written bytes. */
+ * to SPM drops the loads that it fully overwrites and reduces those that it partly overwrites, or materializes them if
+ * their rows are apart or its operation reads them; a write to DRAM materializes the loads that read the written bytes.
+ */
 #include "kernels/clones.h"
 #include "machine/cmdq/exec.h"
 
@@ -58,6 +59,35 @@ void cmdq_materialize_loads(cmdq_memories *m)
         materialize_load(m, 0);
 }
 
+/* Records a load. When there are too many, executes the smallest of them, which costs least. */
+static void add_load(cmdq_memories *m, const cmdq_deferred_load *load)
+{
+    unsigned smallest = 0;
+    if (m->load_count == CMDQ_LOADS_MAX) {
+        for (unsigned i = 1; i < m->load_count; i++)
+            if (m->loads[i].bytes < m->loads[smallest].bytes)
+                smallest = i;
+        materialize_load(m, smallest);
+    }
+    m->loads[m->load_count++] = *load;
+}
+
+/* Reduces a load of one contiguous range to what a write of [start, start + bytes) leaves of it, without copying. */
+static void trim_load(cmdq_memories *m, unsigned i, uint64_t start, uint64_t bytes)
+{
+    const cmdq_deferred_load load = m->loads[i];
+    uint64_t load_end = load.spm + load.bytes, end = start + bytes;
+    drop_load(m, i);
+    if (load.spm < start) {
+        uint64_t size = start - load.spm;
+        add_load(m, &(cmdq_deferred_load){load.spm, load.dram, size, size, size});
+    }
+    if (end < load_end) {
+        uint64_t size = load_end - end;
+        add_load(m, &(cmdq_deferred_load){end, load.dram + (end - load.spm), size, size, size});
+    }
+}
+
 /* Prepares bytes of SPM to be written, by an operation that also reads them if `reads`. */
 static uint8_t *spm_to_write(cmdq_memories *m, uint64_t start, uint64_t bytes, bool reads)
 {
@@ -67,6 +97,8 @@ static uint8_t *spm_to_write(cmdq_memories *m, uint64_t start, uint64_t bytes, b
         const cmdq_deferred_load *load = &m->loads[i];
         if (!reads && start <= load->spm && load->spm + load->bytes <= start + bytes)
             drop_load(m, i);
+        else if (!reads && load->row_bytes == load->bytes && cmdq_overlap(start, bytes, load->spm, load->bytes))
+            trim_load(m, i, start, bytes);
         else if (cmdq_overlap(start, bytes, load->spm, load->bytes))
             materialize_load(m, i);
     }
@@ -138,8 +170,6 @@ bool cmdq_defer_load(const cmdq_exec *x, const cmdq_tile *spm, const cmdq_tile *
     cmdq_deferred_load load = {spm->bank * x->params->bank_bytes + spm->start, dram->start, spm->bytes,
                                contiguous ? spm->bytes : dram->bytes, contiguous ? spm->bytes : dram->stride};
     spm_to_write(m, load.spm, load.bytes, false);
-    if (m->load_count == CMDQ_LOADS_MAX)
-        materialize_load(m, 0);
-    m->loads[m->load_count++] = load;
+    add_load(m, &load);
     return true;
 }

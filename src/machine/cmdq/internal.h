@@ -161,7 +161,7 @@ void cmdq_plan_fini(cmdq_plan *plan);
 
 /* ---- Execution ---- */
 
-enum { CMDQ_SCRATCHES = 12, CMDQ_LOADS_MAX = 8 };
+enum { CMDQ_SCRATCHES = 12, CMDQ_LOADS_MAX = 16 };
 
 /* A deferred load (deferred_loads.c): bytes of SPM whose contents are still in DRAM, there in rows of `row_bytes`,
  * `stride` bytes from row to row. */
