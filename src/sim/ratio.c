@@ -55,6 +55,8 @@ tv_ratio tv_ratio_add_fractions(tv_ratio a, tv_ratio b)
 
 tv_ratio tv_ratio_sub_fraction(tv_ratio a, tv_ratio b)
 {
+    if (a.num == 0) /* 1 - num / den is in lowest terms when num / den is */
+        return (tv_ratio){a.whole - b.whole - 1, b.den - b.num, b.den};
     if (is_small(a.den) && is_small(b.den)) {
         bool same = a.den == b.den;
         uint64_t common = same ? a.den : a.den * b.den, from = same ? a.num : a.num * b.den,
@@ -77,15 +79,39 @@ int tv_ratio_cmp_fractions(tv_ratio a, tv_ratio b)
     return x < y ? -1 : x > y;
 }
 
+/* a * p; `whole` is a.whole * p, and a.den is below 2^20. As num and den have no common factor, only one of p and den
+ * is left to remove. */
+static tv_ratio scale_up(uint64_t whole, tv_ratio a, uint64_t p)
+{
+    if (a.num) {
+        uint64_t g = tv_gcd_u64(a.den, p), num = a.num * (p / g), den = a.den / g;
+        whole += num / den;
+        a.num = num % den;
+        a.den = a.num ? den : 1;
+    }
+    assert(whole >> 63 == 0);
+    return (tv_ratio){whole, a.num, a.den};
+}
+
+/* a / q; a.den is below 2^20. A common factor of the quotient's numerator and denominator is one of q. */
+static tv_ratio scale_down(tv_ratio a, uint64_t q)
+{
+    uint64_t num = a.whole % q * a.den + a.num;
+    if (num == 0)
+        return tv_ratio_of(a.whole / q);
+    uint64_t g = tv_gcd_u64(num, q);
+    return (tv_ratio){a.whole / q, num / g, a.den * (q / g)};
+}
+
 tv_ratio tv_ratio_scale(tv_ratio a, uint64_t p, uint64_t q)
 {
     assert(p >> 40 == 0 && q >> 40 == 0 && q > 0);
     uint64_t product;
     if (a.den >> 20 == 0 && !__builtin_mul_overflow(a.whole, p, &product)) {
-        if (q == 1 && a.num == 0) {
-            assert(product >> 63 == 0);
-            return tv_ratio_of(product);
-        }
+        if (p && p % q == 0)
+            return scale_up(product / q, a, p / q);
+        if (p && q % p == 0)
+            return scale_down(a, q / p);
         return normalize_small(product / q, product % q * a.den + a.num * p, a.den * q);
     }
     tv_u128 scaled = (tv_u128)a.whole * p;

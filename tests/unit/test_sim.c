@@ -80,6 +80,9 @@ static void check_operations(unit_rng *rng, unsigned whole_bits, unsigned den_bi
         mpq_sub(z, x, y);
     check_ratio(order < 0 ? tv_ratio_sub(b, a) : tv_ratio_sub(a, b), z);
     uint64_t p = unit_sized(rng, factor_bits), q = unit_sized(rng, factor_bits) + (factor_bits < 40 ? 1 : 0);
+    uint64_t small = 1 + unit_below(rng, 64);
+    if (unit_below(rng, 4) == 0 && p < UINT64_C(1) << 34) /* as rates often are: one is a multiple of the other */
+        q = unit_below(rng, 2) ? p * small : (p *= small) / small;
     mpq_set_ui(factor, p, q ? q : 1);
     mpq_canonicalize(factor);
     mpq_mul(z, x, factor);

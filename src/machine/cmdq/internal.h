@@ -135,6 +135,8 @@ typedef struct cmdq_actions {
     uint64_t counts[CMDQ_ENGINES_MAX + 1][TV_ACTION_COUNT];
 } cmdq_actions;
 
+enum { CMDQ_KEPT_OPS = 16384 };
+
 /* Arrays by entry. */
 typedef struct cmdq_plan {
     uint32_t count;
@@ -144,6 +146,7 @@ typedef struct cmdq_plan {
     uint8_t (*banks)[CMDQ_BANKS_PER_ENTRY]; /* of its tiles, then CMDQ_NO_BANK */
     uint64_t *macs;
     uint64_t *bytes;      /* over DRAM, times 2, plus 1 if they are written */
+    cmdq_op *ops;         /* the resolved entries of a queue of at most CMDQ_KEPT_OPS; otherwise NULL */
     cmdq_actions actions; /* of all entries */
     cmdq_graph graph;
     uint32_t *order;                       /* entries in the order of execution; NULL: the order of ids */

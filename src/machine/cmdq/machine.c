@@ -151,10 +151,12 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
 static cmdq_outcome execute_entry(machine *m, uint32_t entry)
 {
     const cmdq_queue *q = cmdq_queue_of(m->program);
-    cmdq_op op;
+    cmdq_op resolved;
     cmdq_error error;
-    cmdq_resolve_planned(q, &m->params, entry, &op);
-    cmdq_outcome outcome = cmdq_execute(q, &m->params, &m->memories, entry, &op, &error);
+    const cmdq_op *op = m->plan.ops ? &m->plan.ops[entry] : &resolved;
+    if (!m->plan.ops)
+        cmdq_resolve_planned(q, &m->params, entry, &resolved);
+    cmdq_outcome outcome = cmdq_execute(q, &m->params, &m->memories, entry, op, &error);
     if (outcome == CMDQ_FAULT) {
         tv_buf text = {0};
         cmdq_print_entry(q, entry, &text);

@@ -16,6 +16,7 @@ void cmdq_plan_fini(cmdq_plan *plan)
     free(plan->banks);
     free(plan->macs);
     free(plan->bytes);
+    free(plan->ops);
     free(plan->order);
     cmdq_graph_fini(&plan->graph);
     cmdq_plan_unprepare(plan);
@@ -29,6 +30,8 @@ static void set_entry(cmdq_plan *plan, uint32_t i, const cmdq_op *op)
     plan->cycles[i] = op->cycles;
     plan->macs[i] = op->macs;
     plan->bytes[i] = op->bytes << 1 | op->writes_dram;
+    if (plan->ops) /* the tiles after the last one are not initialized */
+        memcpy(&plan->ops[i], op, offsetof(cmdq_op, tiles) + op->tile_count * sizeof op->tiles[0]);
     unsigned n = 0;
     for (unsigned t = 0; t < op->tile_count; t++)
         if (op->tiles[t].bank != CMDQ_NO_BANK)
@@ -163,9 +166,10 @@ static bool allocate_plan(const cmdq_queue *q, cmdq_plan *plan)
                         .cycles = malloc(n * sizeof *plan->cycles),
                         .banks = malloc(n * sizeof *plan->banks),
                         .macs = malloc(n * sizeof *plan->macs),
-                        .bytes = malloc(n * sizeof *plan->bytes)};
+                        .bytes = malloc(n * sizeof *plan->bytes),
+                        .ops = n <= CMDQ_KEPT_OPS ? malloc(n * sizeof *plan->ops) : NULL};
     return plan->engine && plan->role && plan->cycles && plan->banks && plan->macs && plan->bytes &&
-           cmdq_graph_init(q, cmdq_entry_count(q), &plan->graph);
+           (plan->ops || n > CMDQ_KEPT_OPS) && cmdq_graph_init(q, cmdq_entry_count(q), &plan->graph);
 }
 
 tv_status cmdq_plan_init(const tv_program *program, const cmdq_params *params, const tv_diag_sink *sink,
