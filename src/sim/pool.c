@@ -3,6 +3,10 @@
  * shared counter. The caller does not wait for threads that find none left, so that a short loop costs no more than on
  * one thread.
  *
+ * Other programs may take a thread's processor in the middle of a chunk, for which the caller then waits milliseconds.
+ * So the caller compares what the others saved it with what it waited for them, and after a window of loops that took
+ * longer than alone does the next ones alone, each time twice as many. What a loop computes does not depend on it.
+ *
  * A thread spins for a moment before it sleeps, because loops usually follow each other. The state (is a loop open, how
  * many threads work on it, how many sleep) is in sequentially consistent atomics: of two sides that each write one and
  * then read the other, at least one reads the other's write. */
@@ -14,6 +18,7 @@
 #include <time.h>
 
 enum { THREADS_MAX = 256, CHUNKS_PER_THREAD = 4, GRAIN = 16, SPIN_NS = 300000 };
+enum { WINDOW = 32, ALONE_MIN = 64, ALONE_MAX = 8192 }; /* loops */
 
 struct tv_pool {
     pthread_mutex_t lock; /* for sleeping and waking */
@@ -29,6 +34,10 @@ struct tv_pool {
     uint64_t loops, chunks, chunk_size, total;
     tv_pool_work *work;
     void *user;
+    /* of the caller alone */
+    int64_t saved_ns;       /* by the other threads, in the loops of the window so far */
+    unsigned window, alone; /* loops in the window; loops that are still to be done alone */
+    unsigned next_alone;    /* loops to do alone after the next window that saved nothing */
 };
 
 static uint64_t now_ns(void)
@@ -47,12 +56,15 @@ static void pause_briefly(void)
 #endif
 }
 
-static void run_chunks(tv_pool *pool)
+/* Returns how many it ran. */
+static uint64_t run_chunks(tv_pool *pool)
 {
-    for (uint64_t chunk; (chunk = atomic_fetch_add(&pool->next, 1)) < pool->chunks;) {
+    uint64_t count = 0;
+    for (uint64_t chunk; (chunk = atomic_fetch_add(&pool->next, 1)) < pool->chunks; count++) {
         uint64_t from = chunk * pool->chunk_size;
         pool->work(pool->user, from, tv_min_u64(from + pool->chunk_size, pool->total));
     }
+    return count;
 }
 
 /* ---- Threads ---- */
@@ -118,6 +130,7 @@ tv_pool *tv_pool_new(unsigned threads)
     tv_pool *pool = threads > 1 ? calloc(1, sizeof *pool) : NULL;
     if (!pool)
         return NULL;
+    pool->next_alone = ALONE_MIN;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->begun, NULL);
     pthread_cond_init(&pool->done, NULL);
@@ -162,9 +175,29 @@ static void wait_for_threads(tv_pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* Adds a loop to the window: the caller ran `own` of its chunks in `busy_ns`, then waited. */
+static void record_loop(tv_pool *pool, uint64_t own, uint64_t busy_ns, uint64_t waited_ns)
+{
+    if (own)
+        pool->saved_ns += (int64_t)(busy_ns / own * (pool->chunks - own));
+    pool->saved_ns -= (int64_t)waited_ns;
+    if (++pool->window < WINDOW)
+        return;
+    bool slower = pool->saved_ns < 0;
+    pool->alone = slower ? pool->next_alone : 0;
+    pool->next_alone = !slower ? ALONE_MIN : pool->next_alone < ALONE_MAX ? 2 * pool->next_alone : ALONE_MAX;
+    pool->window = 0;
+    pool->saved_ns = 0;
+}
+
 void tv_pool_run(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
 {
     if (!pool || !pool->count || count < 2) {
+        work(user, 0, count);
+        return;
+    }
+    if (pool->alone) {
+        pool->alone--;
         work(user, 0, count);
         return;
     }
@@ -182,7 +215,8 @@ void tv_pool_run(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
         pthread_cond_broadcast(&pool->begun);
         pthread_mutex_unlock(&pool->lock);
     }
-    run_chunks(pool);
+    uint64_t begin = now_ns(), own = run_chunks(pool), done = now_ns();
     pool->open = 0;
     wait_for_threads(pool);
+    record_loop(pool, own, done - begin, now_ns() - done);
 }

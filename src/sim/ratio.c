@@ -108,10 +108,10 @@ tv_ratio tv_ratio_scale(tv_ratio a, uint64_t p, uint64_t q)
     assert(p >> 40 == 0 && q >> 40 == 0 && q > 0);
     uint64_t product;
     if (a.den >> 20 == 0 && !__builtin_mul_overflow(a.whole, p, &product)) {
-        if (p && p % q == 0)
-            return scale_up(product / q, a, p / q);
-        if (p && q % p == 0)
-            return scale_down(a, q / p);
+        if (q == 1)
+            return scale_up(product, a, p);
+        if (p == 1)
+            return scale_down(a, q);
         return normalize_small(product / q, product % q * a.den + a.num * p, a.den * q);
     }
     tv_u128 scaled = (tv_u128)a.whole * p;

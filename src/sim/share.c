@@ -92,17 +92,45 @@ static bool is_exact(const tv_share *share, const tv_flow *flow, uint64_t num, u
     return (share->now.den | flow->moved.den | num | den) >> 20 == 0;
 }
 
+/* The byte count at which a flow has its next event. */
+static uint64_t next_stop(const tv_flow *flow)
+{
+    bool before_target = flow->waiting && flow->target < flow->limit && flow->moved.whole < flow->target;
+    return before_target ? flow->target : flow->limit;
+}
+
+/* Whether no flow has an event before `bound`; found without a division, for whole cycles, bytes and rates. False: not
+ * known. */
+static bool is_quiet(const tv_share *share, const speeds *s, tv_ratio bound)
+{
+    uint64_t cycles = bound.whole - share->now.whole, bytes;
+    if (bound.num || share->now.num)
+        return false;
+    for (unsigned i = 0; i < share->flow_count; i++) {
+        const tv_flow *flow = &share->flows[i];
+        if (s->den[i] == 0) {
+            if (flow->moved.whole < flow->limit && flow->start > share->now.whole && flow->start < bound.whole)
+                return false;
+        } else if (s->den[i] != 1 || flow->moved.num || __builtin_mul_overflow(cycles, s->num[i], &bytes) ||
+                   bytes > next_stop(flow) - flow->moved.whole) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* The earliest event at which a speed may change or a target is reached; if `bounded`, at `bound` at the latest. */
 static event next_event(const tv_share *share, const speeds *s, bool bounded, tv_ratio bound, bool *found)
 {
     event best = {bound, TV_FLOWS_MAX, 0};
     *found = bounded;
+    if (bounded && is_quiet(share, s, bound))
+        return best;
     for (unsigned i = 0; i < share->flow_count; i++) {
         const tv_flow *flow = &share->flows[i];
         event e = {.flow = TV_FLOWS_MAX};
         if (s->den[i]) {
-            e.to = flow->waiting && flow->target < flow->limit && flow->moved.whole < flow->target ? flow->target
-                                                                                                   : flow->limit;
+            e.to = next_stop(flow);
             tv_ratio left = tv_ratio_sub(tv_ratio_of(e.to), flow->moved);
             e.time = tv_ratio_add(share->now, tv_ratio_scale(left, s->den[i], s->num[i]));
             e.flow = is_exact(share, flow, s->num[i], s->den[i]) ? i : TV_FLOWS_MAX;
