@@ -31,7 +31,7 @@ static void sum_memory(void *user)
         r->sum += sums[lane];
 }
 
-static double read_bandwidth(void)
+double bench_read_bandwidth(void)
 {
     size_t bytes = (size_t)512 << 20;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -128,7 +128,7 @@ static void run_twice(void *user)
 
 bench_ceilings bench_measure_ceilings(void)
 {
-    bench_ceilings c = {.read = read_bandwidth()};
+    bench_ceilings c = {.read = bench_read_bandwidth()};
 #if defined(__x86_64__)
     double products = (double)ROUNDS * SUMS;
     void (*multiply)(void *user) = NULL;

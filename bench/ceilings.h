@@ -9,6 +9,9 @@ typedef struct bench_ceilings {
     double two_threads; /* speed of two threads relative to one: about 1 on two hyperthreads of a core */
 } bench_ceilings;
 
+/* Bytes per second from memory. Exits when out of memory. */
+double bench_read_bandwidth(void);
+
 /* Exits when out of memory. */
 bench_ceilings bench_measure_ceilings(void);
 

@@ -21,7 +21,7 @@ static int parse_number(const char *text, int max)
 
 bench_report bench_options(int argc, char **argv)
 {
-    bench_report r = {.runs = 7, .filter = "", .tokens = 24};
+    bench_report r = {.runs = 7, .filter = ""};
     for (int i = 1; i < argc; i++) {
         const char *next = i + 1 < argc ? argv[i + 1] : NULL;
         if (strcmp(argv[i], "--json") == 0)
@@ -30,18 +30,10 @@ bench_report bench_options(int argc, char **argv)
             r.rows_only = true;
         else if (strcmp(argv[i], "--runs") == 0)
             r.runs = parse_number(next, BENCH_RUNS_MAX), i++;
-        else if (strcmp(argv[i], "--tokens") == 0)
-            r.tokens = parse_number(next, 400), i++;
-        else if (strcmp(argv[i], "--model") == 0 && next)
-            r.model = next, i++;
         else if (argv[i][0] != '-' && !*r.filter)
             r.filter = argv[i];
         else {
-            fprintf(
-                stderr,
-                "bench: unknown argument '%s'; usage: [--json] [--rows-only] [--runs N] [--tokens N] [--model FILE] "
-                "[WORD]\n",
-                argv[i]);
+            fprintf(stderr, "bench: unknown argument '%s'; usage: [--json] [--rows-only] [--runs N] [WORD]\n", argv[i]);
             exit(2);
         }
     }

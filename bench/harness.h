@@ -13,8 +13,6 @@ typedef struct bench_report {
     bool rows_only;     /* no ceilings, baselines and warm-up; for profiling */
     int runs;           /* 1 to BENCH_RUNS_MAX */
     const char *filter; /* print rows whose name contains this */
-    const char *model;  /* file of the 110M model, or NULL */
-    int tokens;         /* generated per run of decoding */
 } bench_report;
 
 typedef struct bench_times {
@@ -32,7 +30,7 @@ typedef struct bench_row {
     double times;         /* time per unit, relative to the baseline */
 } bench_row;
 
-/* [--json] [--rows-only] [--runs N] [--tokens N] [--model FILE] [WORD]; exits with status 2 on anything else. */
+/* [--json] [--rows-only] [--runs N] [WORD]; exits with status 2 on anything else. */
 bench_report bench_options(int argc, char **argv);
 
 bool bench_selected(const bench_report *report, const char *name);

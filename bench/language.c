@@ -10,18 +10,21 @@
 #include <time.h>
 
 #include "../tests/unit/random_model.h"
+#include "ceilings.h"
+#include "harness.h"
 #include "trivet/llm.h"
 #include "trivet/trivet.h"
 
-enum {
-    CONTEXT = 512,
-    PREFILL = 256,
-    PROMPT = PREFILL - 4
-}; /* plus BOS and the three byte tokens of the leading space */
+enum { CONTEXT = 512, PREFIX = 4 /* tokens of a prompt before its text: BOS, and the bytes of the leading space */ };
 
 static const random_dims llama110m = {768, 2048, 12, 12, 12, 32000, 1024, true};
+static const random_dims llama1100m = {2048, 5632, 22, 32, 4, 32000, 2048, false}; /* as TinyLlama's */
 
-bool language_write(const char *path) { return random_model_write(&llama110m, TV_GGUF_Q8_0, path); }
+bool language_write(const char *shape, const char *path)
+{
+    bool large = strncmp(shape, "1.1B", 4) == 0, q4 = strstr(shape, "Q4_0") != NULL;
+    return random_model_write(large ? &llama1100m : &llama110m, q4 ? TV_GGUF_Q4_0 : TV_GGUF_Q8_0, path);
+}
 
 static void check_status(tv_status status)
 {
@@ -125,97 +128,89 @@ bool language_load(const char *target, unsigned bits, const char *path)
 
 /* ---- Decoding and prefill ---- */
 
-typedef struct task {
+enum { LINE = BENCH_PATH + 100, NAME = 16 };
+
+/* A session, and what it was created with. */
+typedef struct server {
+    char path[BENCH_PATH], target[NAME];
+    unsigned bits, threads;
+    uint32_t positions; /* used so far */
     tv_llm *llm;
-    const char *target;
-    unsigned bits;
-    int tokens; /* 0: a prefill of PROMPT */
-} task;
+    tv_llm_session *session;
+} server;
 
-/* Tokens per second, or multiply-adds per second of a prefill. */
-static bench_times measure_rates(const bench_report *r, const task *t, unsigned threads)
-{
-    double taken[BENCH_RUNS_MAX], macs = 0;
-    char prompt[PROMPT + 1] = "a";
-    if (!t->tokens)
-        memset(prompt, 'a', PROMPT);
-    for (int i = 0; i < r->runs; i++) {
-        tv_llm_session *session = open_session(t->llm, t->target, t->bits, threads);
-        tv_llm_summary s = {.size = sizeof s};
-        tv_stats stats = {.size = sizeof stats};
-        bench_profile(true);
-        check_status(tv_llm_generate(session, prompt, t->tokens ? (uint32_t)t->tokens : 1,
-                                     &(tv_llm_sampling){sizeof(tv_llm_sampling), 0, 1, 1}, NULL, NULL, NULL));
-        bench_profile(false);
-        tv_llm_session_summary(session, &s);
-        check_status(t->tokens || s.prompt_tokens == PREFILL ? TV_OK : TV_ERR_INPUT);
-        tv_machine_stats(s.machine, &stats);
-        macs = (double)stats.macs;
-        taken[i] = t->tokens ? s.host_seconds / s.tokens : s.prompt_host_seconds;
-        tv_llm_session_free(session);
-    }
-    return bench_rates(t->tokens ? 1 : macs / 1e9, bench_sort_times(taken, r->runs));
-}
+typedef struct request {
+    char kind[NAME], path[BENCH_PATH], target[NAME];
+    unsigned threads, bits;
+    int tokens;
+} request;
 
-/* Prints the row of one thread, and that of two threads relative to it. `row` lacks the name and the value. */
-static void print_task_rows(const bench_report *r, const task *t, const char *name, bench_row row)
+/* The session of a request: the last one if the request continues it and there is room, otherwise a new one. */
+static void prepare_session(server *s, const request *q)
 {
-    char two[80];
-    bench_times one = {0};
-    snprintf(two, sizeof two, "%s, 2 threads", name);
-    bool first = bench_selected(r, name), second = bench_selected(r, two) && !(r->rows_only && first);
-    if (first || (second && !r->rows_only))
-        one = measure_rates(r, t, 1);
-    row.name = name;
-    row.value = one;
-    if (first)
-        bench_print_row(r, &row);
-    if (second)
-        bench_print_row(r, &(bench_row){.name = two,
-                                        .unit = row.unit,
-                                        .value = measure_rates(r, t, 2),
-                                        .of = "one thread",
-                                        .ceiling = one.median,
-                                        .goal = 1.7});
-}
-
-static bool any_selected(const bench_report *r, const char *const *names, size_t count)
-{
-    char two[80];
-    bool any = false;
-    for (size_t i = 0; i < count; i++) {
-        snprintf(two, sizeof two, "%s, 2 threads", names[i]);
-        any = any || bench_selected(r, two);
-    }
-    return any;
-}
-
-void language_rows(const bench_report *r, const bench_ceilings *c)
-{
-    static const char *const names[] = {"decode of 110M, pccx W4", "decode of 110M, cmdq W4", "decode of 110M, cmdq W8",
-                                        "prefill of 256 tokens of 110M, cmdq W4"};
-    char path[BENCH_PATH];
-    task tasks[] = {
-        {NULL, "pccx", 4, r->tokens}, {NULL, "cmdq", 4, r->tokens}, {NULL, "cmdq", 8, r->tokens}, {NULL, "cmdq", 4, 0}};
-    static const double goals[] = {150, 150, 90};
-    tv_llm *llm;
-    if (!any_selected(r, names, sizeof names / sizeof names[0]))
+    bool same = s->session && strcmp(q->kind, "continue") == 0 && strcmp(q->path, s->path) == 0 &&
+                strcmp(q->target, s->target) == 0 && q->bits == s->bits && q->threads == s->threads &&
+                s->positions + (uint32_t)q->tokens + PREFIX < CONTEXT;
+    if (same)
         return;
-    if (!r->model) {
-        bench_make_temporary(path);
-        if (!language_write(path))
-            exit(3);
+    tv_llm_session_free(s->session);
+    if (strcmp(q->path, s->path) != 0) {
+        tv_llm_free(s->llm);
+        check_status(tv_llm_open(q->path, NULL, &s->llm));
+        snprintf(s->path, sizeof s->path, "%s", q->path);
     }
-    check_status(tv_llm_open(r->model ? r->model : path, NULL, &llm));
-    for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
-        tasks[i].llm = llm;
-        print_task_rows(
-            r, &tasks[i], names[i],
-            tasks[i].tokens
-                ? (bench_row){.unit = "tokens/s", .goal = goals[i]}
-                : (bench_row){.unit = "GMAC/s", .of = "u4 x s8 peak", .ceiling = c->u4s8 / 1e9, .goal = 0.4});
+    s->session = open_session(s->llm, q->target, q->bits, q->threads);
+    snprintf(s->target, sizeof s->target, "%s", q->target);
+    s->bits = q->bits;
+    s->threads = q->threads;
+    s->positions = 0;
+}
+
+static void run_request(server *s, const request *q)
+{
+    bool prefill = strcmp(q->kind, "prefill") == 0;
+    char prompt[CONTEXT + 1] = "a";
+    tv_llm_summary before = {.size = sizeof before}, after = {.size = sizeof after};
+    tv_stats first = {.size = sizeof first}, last = {.size = sizeof last};
+    prepare_session(s, q);
+    if (prefill)
+        memset(prompt, 'a', (size_t)q->tokens - PREFIX);
+    tv_llm_session_summary(s->session, &before);
+    tv_machine_stats(before.machine, &first);
+    bench_profile(true);
+    check_status(tv_llm_generate(s->session, prompt, prefill ? 1 : (uint32_t)q->tokens + 1,
+                                 &(tv_llm_sampling){sizeof(tv_llm_sampling), 0, 1, 1}, NULL, NULL, NULL));
+    bench_profile(false);
+    tv_llm_session_summary(s->session, &after);
+    tv_machine_stats(after.machine, &last);
+    s->positions = (uint32_t)(after.prompt_tokens + after.tokens);
+    uint64_t tokens = after.tokens - before.tokens;
+    check_status(tokens || after.prompt_tokens == (uint64_t)q->tokens ? TV_OK : TV_ERR_INPUT);
+    double seconds = prefill ? after.prompt_host_seconds : (after.host_seconds - before.host_seconds) / (double)tokens;
+    double all = after.prompt_host_seconds + after.host_seconds - before.prompt_host_seconds - before.host_seconds;
+    printf("{\"seconds\": %.6g, \"macs\": %.6g, \"instructions_per_second\": %.6g}\n", seconds,
+           (double)(last.macs - first.macs), (double)(last.instructions - first.instructions) / all);
+}
+
+bool language_serve(void)
+{
+    char line[LINE];
+    server s = {.path = ""};
+    bool ok = true;
+    while (ok && fgets(line, sizeof line, stdin)) {
+        request q;
+        if (strcmp(line, "read\n") == 0) {
+            printf("{\"seconds\": %.6g}\n", 1 / bench_read_bandwidth());
+        } else {
+            ok = sscanf(line, "%15[^\t]\t%4095[^\t]\t%u\t%d\t%15[^\t]\t%u", q.kind, q.path, &q.threads, &q.tokens,
+                        q.target, &q.bits) == 6 &&
+                 q.tokens > PREFIX && q.tokens < CONTEXT - PREFIX;
+            if (ok)
+                run_request(&s, &q);
+        }
+        fflush(stdout);
     }
-    tv_llm_free(llm);
-    if (!r->model)
-        remove(path);
+    tv_llm_session_free(s.session);
+    tv_llm_free(s.llm);
+    return ok;
 }

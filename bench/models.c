@@ -2,8 +2,9 @@
 /* Benchmarks of matrix products and models, on one thread unless a row says otherwise, relative to ceilings of the host
  * that are measured in the same run.
  *
- * - models [--json] [--runs N] [--model FILE] [WORD]: rows whose name contains WORD, or all; FILE was made by --write
- * - models --write FILE: writes a model of 110 million random weights
+ * - models [--json] [--runs N] [WORD]: rows whose name contains WORD, or all
+ * - models --write SHAPE FILE: writes a model of random weights, as language_write
+ * - models --serve: sessions that bench/run asks for one by one, as language_serve
  * - models --load TARGET BITS FILE: time and memory of opening and quantizing it, as JSON
  *
  * The figures are for comparison; no test depends on them. */
@@ -277,8 +278,10 @@ int main(int argc, char **argv)
         setenv("OMP_NUM_THREADS", "1", 1);
         execv("/proc/self/exe", argv);
     }
-    if (argc == 3 && strcmp(argv[1], "--write") == 0)
-        return language_write(argv[2]) ? 0 : 3;
+    if (argc == 4 && strcmp(argv[1], "--write") == 0)
+        return language_write(argv[2], argv[3]) ? 0 : 3;
+    if (argc == 2 && strcmp(argv[1], "--serve") == 0)
+        return language_serve() ? 0 : 2;
     if (argc == 5 && strcmp(argv[1], "--load") == 0)
         return language_load(argv[2], (unsigned)strtoul(argv[3], NULL, 10), argv[4]) ? 0 : 3;
     bench_report r = bench_options(argc, argv);
@@ -290,6 +293,5 @@ int main(int argc, char **argv)
     print_products(&r, &c);
     print_library_rows(&r, &c);
     network_rows(&r);
-    language_rows(&r, &c);
     return 0;
 }

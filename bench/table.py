@@ -18,8 +18,8 @@ TEXT_MAX = 200
 # Order of the rows in a table; others are last.
 ORDER = ["pccx GEMV", "pccx GEMM", "CMDQ TE W4A8", "CMDQ TE W8A8", "OpenBLAS", "oneDNN", "opennpu, K = 64: mix",
          "opennpu, K = 64: mma", "cmdq file",
-         "cmdq load and timing", "GEMM of 512", "decode of", "prefill of", "load and quantize", "memory of",
-         "2 threads", "trivet "]
+         "cmdq load and timing", "GEMM of 512", "decode of", "prefill of", "session of", "llama.cpp",
+         "load and quantize", "memory of", "2 threads", "trivet "]
 
 HOST = {"read": ("reads memory that is in no cache", "GB/s"), "u4s8": ("multiplies u4 x s8", "GMAC/s"),
         "s8s8": ("multiplies s8 x s8", "GMAC/s"),
@@ -33,7 +33,7 @@ class Damaged(Exception):
 def ordered(rows):
     def rank(row):
         name = row["name"]
-        if name.endswith("2 threads"):
+        if name.endswith("2 threads") or "2 threads against" in name:
             return ORDER.index("2 threads")
         return next((i for i, start in enumerate(ORDER) if name.startswith(start)), len(ORDER))
     return sorted(rows, key=rank)

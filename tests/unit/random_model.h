@@ -100,6 +100,7 @@ static inline bool random_model_write(const random_dims *s, tv_gguf_type type, c
     tv_gguf_writer_u32(w, "llama.attention.head_count", s->heads);
     tv_gguf_writer_u32(w, "llama.attention.head_count_kv", s->kv_heads);
     tv_gguf_writer_u32(w, "llama.context_length", s->context);
+    tv_gguf_writer_f32(w, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
     bool ok = write_random_vocabulary(w, s->vocab);
     add_random_tensor(w, "token_embd", model, type, s->vocab, s->dim, &state);
     add_random_tensor(w, "output_norm", model, type, 1, s->dim, &state);
