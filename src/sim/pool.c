@@ -18,7 +18,7 @@
 #include <time.h>
 
 enum { THREADS_MAX = 256, CHUNKS_PER_THREAD = 4, GRAIN = 16, SPIN_NS = 300000 };
-enum { WINDOW = 32, ALONE_MIN = 64, ALONE_MAX = 8192 }; /* loops */
+enum { WINDOW = 32, SERIAL_MIN = 64, SERIAL_MAX = 8192 }; /* loops */
 
 struct tv_pool {
     pthread_mutex_t lock; /* for sleeping and waking */
@@ -35,9 +35,9 @@ struct tv_pool {
     tv_pool_work *work;
     void *user;
     /* of the caller alone */
-    int64_t saved_ns;       /* by the other threads, in the loops of the window so far */
-    unsigned window, alone; /* loops in the window; loops that are still to be done alone */
-    unsigned next_alone;    /* loops to do alone after the next window that saved nothing */
+    int64_t saved_ns;        /* by the other threads, in the loops of the window so far */
+    unsigned window, serial; /* loops in the window; loops that are still to be done alone */
+    unsigned next_serial;    /* loops to do alone after the next window that saved nothing */
 };
 
 static uint64_t now_ns(void)
@@ -130,7 +130,7 @@ tv_pool *tv_pool_new(unsigned threads)
     tv_pool *pool = threads > 1 ? calloc(1, sizeof *pool) : NULL;
     if (!pool)
         return NULL;
-    pool->next_alone = ALONE_MIN;
+    pool->next_serial = SERIAL_MIN;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->begun, NULL);
     pthread_cond_init(&pool->done, NULL);
@@ -184,8 +184,8 @@ static void record_loop(tv_pool *pool, uint64_t own, uint64_t busy_ns, uint64_t 
     if (++pool->window < WINDOW)
         return;
     bool slower = pool->saved_ns < 0;
-    pool->alone = slower ? pool->next_alone : 0;
-    pool->next_alone = !slower ? ALONE_MIN : pool->next_alone < ALONE_MAX ? 2 * pool->next_alone : ALONE_MAX;
+    pool->serial = slower ? pool->next_serial : 0;
+    pool->next_serial = !slower ? SERIAL_MIN : pool->next_serial < SERIAL_MAX ? 2 * pool->next_serial : SERIAL_MAX;
     pool->window = 0;
     pool->saved_ns = 0;
 }
@@ -196,8 +196,8 @@ void tv_pool_run(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
         work(user, 0, count);
         return;
     }
-    if (pool->alone) {
-        pool->alone--;
+    if (pool->serial) {
+        pool->serial--;
         work(user, 0, count);
         return;
     }
