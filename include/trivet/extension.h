@@ -42,21 +42,24 @@ typedef struct tv_extension_insn {
     const char *id;       /* unique: "CVO_MUL". On CMDQ the opcode */
     const char *mnemonic; /* unique: "cvo.mul"; NULL on CMDQ */
     const char *format;   /* of the instruction word, as `trivet isa` lists it; NULL on CMDQ */
-    const char *fixed;    /* "opcode=4, cvo_func=8": the fields that identify it; NULL on CMDQ */
+    const char *fixed;    /* "opcode=4, cvo_func=8": the fields that identify it, the opcode first; NULL on CMDQ */
     /* Separated by commas, in the order of the assembly: FIELD is positional, KEY=FIELD a keyword, [KEY=FIELD] an
      * optional one, [FIELD] a flag; FIELD:CLASS a register of class vx, ve or vr. On CMDQ FIELD is required, [FIELD]
      * optional. "as ID" stands for the operands of another instruction. */
     const char *operands;
-    const char *unit; /* the engine: SFU, ACP, GEMV, GEMM; VALU, PORT; VE, TE */
+    const char *unit; /* the engine: SFU, ACP, GEMV, GEMM; VALU, MMA, PORT; VE, TE */
     const char *meaning;
-    const char *operator_name; /* operator of the graph that it computes, "Mul", for lowerings; NULL: none */
+    /* Operator of the graph that it computes, "Mul", for lowerings; NULL: none. Then it has the operands of CVO_EXP, or
+     * on CMDQ with one input the fields of VE_CAST_TILE. */
+    const char *operator_name;
     /* Computes out[i] from x[i] and, with two inputs, y[i], for i < count; out may be x or y. NULL: see `resolve`. On
      * pccx x is the vector at src_addr, y the old one at dst_addr, in a CVO format; on CMDQ those of in_bank and
      * in2_bank; on OpenNPU the lanes of rs1 and rs2 as binary32. The machine converts inputs and rounds results. */
     void (*elements)(const tv_operation *op, const float *x, const float *y, float *out, uint64_t count);
     unsigned inputs; /* of `elements`: 1 or 2 */
     /* Otherwise: states what the instruction reads and writes (tv_operation_reads, tv_operation_writes), or rejects it.
-     * May depend on data only on OpenNPU. Returns 1, or 0 if it is rejected (tv_operation_reject). */
+     * Called more than once for an execution, and states the same each time. May depend on data only on OpenNPU.
+     * Returns 1, or 0 if it is rejected (tv_operation_reject). */
     int (*resolve)(tv_operation *op);
     /* Computes the outputs from the inputs, which `resolve` has stated. */
     void (*execute)(tv_operation *op);
@@ -79,7 +82,8 @@ typedef struct tv_extension {
 /* ---- For the functions of an extension ---- */
 
 /* The value of field `name` of the instruction: its bits, or on CMDQ an integer, the index of a word or 0 or 1, and its
- * default if it is not given. 0: there is no such field, and the operation is rejected. On OpenNPU 0 in `cost`. */
+ * default if it is not given. 0: there is no such field, or it is no whole number from 0 on, and the operation is
+ * rejected (but on CMDQ in `elements`). On OpenNPU 0 in `cost`. */
 TV_API uint64_t tv_operation_field(const tv_operation *op, const char *name);
 
 /* The value of field `name` of an entry of CMDQ, which is a number that need not be whole. */
@@ -89,12 +93,13 @@ TV_API double tv_operation_number(const tv_operation *op, const char *name);
 TV_API uint64_t tv_operation_parameter(const tv_operation *op, const char *key);
 
 /* Copies `bytes` bytes of the machine's memory to `data`, from unit `addr` of the address space `space` on, for
- * `resolve` on OpenNPU. Returns 0, and `data` is zero, if the range is not in the space, or the machine has no data
- * now. */
+ * `resolve` on OpenNPU; elsewhere `resolve` and `cost` that call it are rejected. Returns 0, and `data` is zero, if the
+ * range is not in the space. */
 TV_API int tv_operation_load(const tv_operation *op, const char *space, uint64_t addr, void *data, size_t bytes);
 
 /* States that the operation reads `bytes` bytes from unit `addr` of the address space `space` on: L2 or host memory of
- * pccx, registers that are operands or data memory of OpenNPU, SPM of CMDQ. At most six ranges in all. */
+ * pccx, registers that are operands or data memory of OpenNPU, SPM of CMDQ. At most six ranges in all, on OpenNPU of
+ * 1,536 bytes together. */
 TV_API void tv_operation_reads(tv_operation *op, const char *space, uint64_t addr, uint64_t bytes);
 
 /* States that it writes all of `bytes` bytes from unit `addr` of `space` on, likewise. */
@@ -112,7 +117,7 @@ TV_API const void *tv_operation_input(const tv_operation *op, unsigned i);
 TV_API void *tv_operation_output(tv_operation *op, unsigned i);
 
 /* Reports an inner value of `op`, before it is rounded, for commit logs: `value` of element `element` of the result.
- * `name` is static. */
+ * `name` is static. Ignored in `elements` on CMDQ, where rows are computed in any order. */
 TV_API void tv_operation_value(tv_operation *op, const char *name, uint64_t element, double value);
 
 /* ---- For programs that use the library ---- */

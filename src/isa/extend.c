@@ -78,6 +78,20 @@ static bool read_number(tv_sv text, uint64_t *out)
 
 /* ---- Names ---- */
 
+#define NAME_HINT "names have letters, digits and _, mnemonics also dots, and at most 31 characters"
+
+/* A letter or _, then letters, digits, _ and the characters of `more`. */
+static bool is_name(tv_sv name, const char *more)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i], lower = (char)(c | 0x20);
+        bool letter = (lower >= 'a' && lower <= 'z') || c == '_';
+        if (!letter && (i == 0 || !((c >= '0' && c <= '9') || strchr(more, c))))
+            return false;
+    }
+    return name.len > 0 && name.len < KEY_MAX;
+}
+
 static int find_field(const job *j, tv_sv name)
 {
     for (unsigned i = 0; i < j->isa->field_count; i++)
@@ -141,24 +155,40 @@ static tv_status read_fixed(job *j)
             return reject(j, NULL, "%" PRIu64 " does not fit the field '%.*s'", value, (int)name.len, name.ptr);
         if (j->insn->fixed_count == FIXED_MAX)
             return reject(j, NULL, "more than %d fixed fields", FIXED_MAX);
+        for (unsigned i = 0; i < j->insn->fixed_count; i++)
+            if (j->lists->fixed[i].field == field)
+                return reject(j, NULL, "the field '%.*s' has two fixed values", (int)name.len, name.ptr);
         j->lists->fixed[j->insn->fixed_count++] = (tv_fixed){(uint16_t)field, value};
     }
     const tv_insn *first = &j->isa->insns[0];
     const tv_field *opcode = &j->isa->fields[first->fixed[0].field];
     if (!j->insn->fixed_count || strcmp(j->isa->fields[j->lists->fixed[0].field].name, opcode->name) != 0)
-        return reject(j, NULL, "the first fixed field is not '%s'", opcode->name);
+        return reject(j, NULL, "its first fixed field must be '%s'", opcode->name);
     return TV_OK;
+}
+
+/* The bits of a field, which may be two joined ones. */
+static uint64_t field_bits(const tv_isa *isa, unsigned field)
+{
+    const tv_field *f = &isa->fields[field];
+    return f->role == TV_FIELD_JOINED ? field_bits(isa, f->high_field) | field_bits(isa, f->low_field)
+                                      : tv_field_mask(f);
 }
 
 static tv_status add_operand(job *j, tv_operand operand)
 {
+    const uint64_t bits = field_bits(j->isa, operand.field);
     if (j->insn->operand_count == OPERANDS_MAX)
         return reject(j, NULL, "more than %d operands", OPERANDS_MAX);
-    for (unsigned i = 0; i < j->insn->operand_count; i++)
-        if (j->lists->operands[i].field == operand.field)
+    for (unsigned i = 0; i < j->insn->operand_count; i++) {
+        const tv_operand *other = &j->lists->operands[i];
+        if (field_bits(j->isa, other->field) & bits)
             return reject(j, NULL, "the field '%s' is in two operands", j->isa->fields[operand.field].name);
+        if (operand.key && other->key && strcmp(operand.key, other->key) == 0)
+            return reject(j, NULL, "two operands have the key '%s'", operand.key);
+    }
     for (unsigned i = 0; i < j->insn->fixed_count; i++)
-        if (j->lists->fixed[i].field == operand.field)
+        if (field_bits(j->isa, j->lists->fixed[i].field) & bits)
             return reject(j, NULL, "the operand '%s' has a fixed value", j->isa->fields[operand.field].name);
     j->lists->operands[j->insn->operand_count++] = operand;
     return TV_OK;
@@ -174,7 +204,8 @@ static tv_status read_operand(job *j, tv_sv item)
         name = text;
     int field = find_field(j, name);
     const tv_operand_kind *kind = has_class ? find_class(j, text) : NULL;
-    if (field < 0 || (has_class && !kind))
+    bool is_register = field >= 0 && j->isa->fields[field].kind->syntax == TV_SYNTAX_REG;
+    if (field < 0 || (has_class && !(kind && is_register)))
         return reject(j, "`trivet isa TARGET MNEMONIC` lists the fields of a format",
                       "format %s has no field for the operand '%.*s'", j->row->format, (int)item.len, item.ptr);
     tv_syntax syntax = kind ? kind->syntax : j->isa->fields[field].kind->syntax;
@@ -188,11 +219,24 @@ static tv_status read_operand(job *j, tv_sv item)
         operand.key = j->isa->fields[field].name;
     if (has_key) {
         char *copy = j->lists->keys[j->insn->operand_count % OPERANDS_MAX];
+        if (!is_name(key, ""))
+            return reject(j, NAME_HINT, "'%.*s' is no key", (int)key.len, key.ptr);
         snprintf(copy, KEY_MAX, "%.*s", (int)key.len, key.ptr);
         operand.form = optional ? TV_KEYWORD_OPTIONAL : TV_KEYWORD;
         operand.key = copy;
     }
     return add_operand(j, operand);
+}
+
+static tv_status add_parameter(job *j, tv_parameter_use use)
+{
+    if (j->insn->parameter_count == PARAMETERS_MAX)
+        return reject(j, NULL, "more than %d fields", PARAMETERS_MAX);
+    for (unsigned i = 0; i < j->insn->parameter_count; i++)
+        if (j->lists->parameters[i].parameter == use.parameter)
+            return reject(j, NULL, "the field '%s' is there twice", j->isa->parameters[use.parameter].name);
+    j->lists->parameters[j->insn->parameter_count++] = use;
+    return TV_OK;
 }
 
 /* FIELD or [FIELD] of an entry. */
@@ -204,14 +248,7 @@ static tv_status read_parameter(job *j, tv_sv item)
     if (p < 0 || (unsigned)p < j->isa->common_count)
         return reject(j, "`trivet isa cmdq OPCODE` lists fields", "no opcode has a field '%.*s'", (int)item.len,
                       item.ptr);
-    if (j->insn->parameter_count == PARAMETERS_MAX)
-        return reject(j, NULL, "more than %d fields", PARAMETERS_MAX);
-    for (unsigned i = 0; i < j->insn->parameter_count; i++)
-        if (j->lists->parameters[i].parameter == p)
-            return reject(j, NULL, "the field '%.*s' is there twice", (int)name.len, name.ptr);
-    j->lists->parameters[j->insn->parameter_count++] =
-        (tv_parameter_use){(uint16_t)p, optional ? TV_OPTIONAL : TV_REQUIRED};
-    return TV_OK;
+    return add_parameter(j, (tv_parameter_use){(uint16_t)p, optional ? TV_OPTIONAL : TV_REQUIRED});
 }
 
 /* The operands of the instruction `id`. */
@@ -227,11 +264,8 @@ static tv_status copy_operands(job *j, tv_sv id)
         TV_TRY(add_operand(j, other->operands[i]));
     j->insn->uops = other->uops; /* the same fields take the same ways */
     j->insn->uop_count = other->uop_count;
-    for (unsigned i = 0; i < other->parameter_count; i++) {
-        if (j->insn->parameter_count == PARAMETERS_MAX)
-            return reject(j, NULL, "more than %d fields", PARAMETERS_MAX);
-        j->lists->parameters[j->insn->parameter_count++] = other->parameters[i];
-    }
+    for (unsigned i = 0; i < other->parameter_count; i++)
+        TV_TRY(add_parameter(j, other->parameters[i]));
     return TV_OK;
 }
 
@@ -268,6 +302,8 @@ static tv_status check_texts(const job *j)
     if (!row->unit || !row->meaning || (j->isa->word_bits && (!row->mnemonic || !row->format || !row->fixed)))
         return reject(j, "trivet/extension.h describes a row", "a text is missing: unit, meaning%s",
                       j->isa->word_bits ? ", mnemonic, format or fixed" : "");
+    if (!is_name(tv_sv_of(row->id), "") || (row->mnemonic && !is_name(tv_sv_of(row->mnemonic), ".")))
+        return reject(j, NAME_HINT, "its id or mnemonic is no name");
     if (!row->cost || (row->elements ? row->inputs < 1 || row->inputs > 2 : !row->resolve || !row->execute))
         return reject(j, "trivet/extension.h describes a row",
                       "it lacks cost, or elements with inputs of 1 or 2, or "

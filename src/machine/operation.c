@@ -4,8 +4,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Of latency, occupancy, bytes and multiply-adds, so that sums over a run do not overflow. */
-static const uint64_t COST_MAX = UINT64_C(1) << 40;
+/* Of latency, occupancy, bytes, multiply-adds and picojoules: sums over 2^32 instructions do not overflow. */
+static const uint64_t COST_MAX = UINT32_MAX;
+static const double ENERGY_MAX = 4e6;
 
 /* ---- Rejections ---- */
 
@@ -51,8 +52,13 @@ double tv_operation_number(const tv_operation *op, const char *name)
 
 uint64_t tv_operation_field(const tv_operation *op, const char *name)
 {
-    if (op->number)
-        return (uint64_t)tv_operation_number(op, name);
+    if (op->number) {
+        double value = tv_operation_number(op, name);
+        if (value >= 0 && value < 0x1p63)
+            return (uint64_t)value;
+        fail(op, "field '%.60s' is no whole number from 0 on", name);
+        return 0;
+    }
     for (unsigned i = 0; i < op->isa->field_count; i++) {
         const tv_field *field = &op->isa->fields[i];
         if (field->format == op->insn->format && strcmp(field->name, name) == 0)
@@ -93,6 +99,8 @@ int tv_operation_load(const tv_operation *op, const char *space, uint64_t addr, 
     unsigned index;
     uint64_t byte;
     memset(data, 0, bytes);
+    if (!op->target)
+        fail(op, "%s depends on data, which only resolve on OpenNPU may", op->insn->id);
     if (!find_space(op, space, addr, bytes, &index, &byte))
         return 0;
     op->target->read_space(op->state, index, byte, data, bytes);
@@ -131,7 +139,7 @@ bool tv_operation_cost_of(const tv_operation *op, tv_operation_cost *cost)
 {
     *cost = (tv_operation_cost){0};
     op->insn->extension->cost(op, cost);
-    bool energy = cost->picojoules >= 0 && cost->picojoules < 1e9;
+    bool energy = cost->picojoules >= 0 && cost->picojoules <= ENERGY_MAX;
     if (cost->latency == 0 || cost->latency > COST_MAX || cost->occupancy > COST_MAX || cost->bytes > COST_MAX ||
         cost->macs > COST_MAX || !energy)
         fail(op, "the extension gives %s a cost that is out of range", op->insn->id);
@@ -191,7 +199,7 @@ bool tv_operation_execute(tv_operation *op, tv_operation_copy *copy, void *user,
             copy(user, op, i);
     }
     op->insn->extension->execute(op);
-    for (unsigned i = 0; i < op->range_count; i++)
+    for (unsigned i = 0; i < op->range_count && !op->why->rejected; i++)
         if (op->ranges[i].write)
             copy(user, op, i);
     return true;

@@ -62,8 +62,8 @@ typedef void tv_operation_copy(void *user, const tv_operation *op, unsigned i);
 /* By the address spaces of op->target. */
 tv_operation_copy tv_operation_copy_space;
 
-/* Executes a resolved operation, whose ranges are in their spaces; `scratch` has the copies. False: out of memory, and
- * nothing has changed. */
+/* Executes a resolved operation, whose ranges are in their spaces; `scratch` has the copies. Nothing is written if it
+ * is rejected meanwhile. False: out of memory, and nothing has changed. */
 bool tv_operation_execute(tv_operation *op, tv_operation_copy *copy, void *user, tv_buf *scratch);
 
 #endif

@@ -56,6 +56,70 @@ ROUND = {"cmdq": [
      "qbits_activation": 32, "scale_out": 0.5},
     {"opcode": "END", "deps_before": [1]}]}
 
+# An instruction of each other form, and one whose ranges change from call to call.
+MANY = """#include <trivet/extension.h>
+static uint64_t field(const tv_operation *op, const char *name) { return tv_operation_field(op, name); }
+static void one(const tv_operation *op, tv_operation_cost *cost) { (void)op; cost->latency = 1; }
+static void slow(const tv_operation *op, tv_operation_cost *cost) { (void)op; cost->latency = 100; }
+static void reverse(tv_operation *op)
+{
+    const uint8_t *in = tv_operation_input(op, 0);
+    uint8_t *out = tv_operation_output(op, 0);
+    for (int i = 0; i < 64; i++) { out[i] = in[63 - i]; tv_operation_value(op, "byte", (uint64_t)i, in[63 - i]); }
+}
+static int from_host(tv_operation *op)
+{
+    tv_operation_reads(op, "host", 16 * field(op, "src_addr"), 64);
+    tv_operation_writes(op, "l2", field(op, "dst_addr"), 64);
+    return 1;
+}
+static int within_spm(tv_operation *op)
+{
+    uint64_t bank = tv_operation_parameter(op, "spm.bank_bytes");
+    tv_operation_reads(op, "spm", field(op, "in_bank") * bank + field(op, "in_offset"), 64);
+    tv_operation_writes(op, "spm", field(op, "out_bank") * bank + field(op, "out_offset"), 64);
+    return 1;
+}
+static int unsteady(tv_operation *op)
+{
+    static int calls;
+    tv_operation_writes(op, "l2", (uint64_t)calls++, 64);
+    return 1;
+}
+static int store(tv_operation *op)
+{
+    uint32_t address = 0;
+    tv_operation_load(op, "vr", field(op, "rs1"), &address, 4);
+    tv_operation_reads(op, "vx", 4 * field(op, "rs2"), 32);
+    tv_operation_writes(op, "mem", address, 32);
+    return 1;
+}
+static void copy(tv_operation *op)
+{
+    for (int i = 0; i < 32; i++) ((uint8_t *)tv_operation_output(op, 0))[i] = ((const uint8_t *)tv_operation_input(op, 0))[i];
+}
+static void port(const tv_operation *op, tv_operation_cost *cost) { (void)op; cost->latency = 1; cost->occupancy = 4; cost->bytes = 32; }
+static void add(const tv_operation *op, const float *x, const float *y, float *out, uint64_t n)
+{
+    (void)op;
+    for (uint64_t i = 0; i < n; i++) out[i] = x[i] + 10 * y[i];
+}
+#define ROW(...) {.size = sizeof(tv_extension_insn), .meaning = "a test", __VA_ARGS__}
+static const tv_extension_insn rows[] = {
+    ROW(.target = "pccx", .id = "X_HOST", .mnemonic = "x.host", .format = "CVO", .fixed = "opcode=5", .operands = "dst_addr, src_addr, [async]",
+        .unit = "ACP", .resolve = from_host, .execute = reverse, .cost = slow),
+    ROW(.target = "pccx", .id = "X_UNSTEADY", .mnemonic = "x.unsteady", .format = "CVO", .fixed = "opcode=6", .operands = "",
+        .unit = "SFU", .resolve = unsteady, .execute = reverse, .cost = slow),
+    ROW(.target = "opennpu", .id = "V_ADD10", .mnemonic = "v.add10", .format = "R", .fixed = "opcode=4, funct3=0",
+        .operands = "rd:vr, rs1:vr, rs2:vr", .unit = "VALU", .elements = add, .inputs = 2, .cost = one),
+    ROW(.target = "opennpu", .id = "ST_PLANES", .mnemonic = "st.planes", .format = "R", .fixed = "opcode=4, funct3=1",
+        .operands = "rs2:vr, rs1:vr", .unit = "PORT", .resolve = store, .execute = copy, .cost = port),
+    ROW(.target = "cmdq", .id = "VE_REVERSE_TILE", .operands = "ve_id, in_bank, in_offset, out_bank, out_offset", .unit = "VE",
+        .resolve = within_spm, .execute = reverse, .cost = slow),
+    ROW(.target = "cmdq", .id = "VE_ADD10_TILE", .operands = "as VE_MUL_TILE", .unit = "VE", .elements = add, .inputs = 2, .cost = slow)};
+TV_EXTENSION("many", rows);
+"""
+
 ROW = """#include <trivet/extension.h>
 static void f(const tv_operation *op, const float *x, const float *y, float *out, uint64_t n)
 { (void)op, (void)x, (void)y; for (uint64_t i = 0; i < n; i++) out[i] = 0; }
@@ -96,6 +160,12 @@ REJECTED = [
     ("no function", "", ".elements = 0", "TV-X003", "elements"),
     ("three inputs", "", ".inputs = 3", "TV-X003", "inputs"),
     ("no cost", "", ".cost = 0", "TV-X003", "cost"),
+    ("an id with a space", "", '.id = "CVO F"', "TV-X003", "name"),
+    ("an empty mnemonic", "", '.mnemonic = ""', "TV-X003", "name"),
+    ("two values of a fixed field", "", '.fixed = "opcode=4, cvo_func=8, cvo_func=9"', "TV-X003", "two fixed values"),
+    ("two operands with one key", "", '.operands = "a=dst_addr, a=src_addr"', "TV-X003", "key"),
+    ("a class of what is no register", "", '.operands = "dst_addr:vr, src_addr"', "TV-X003", "dst_addr"),
+    ("an operator without its operands", "", '.operands = "dst_addr, src_addr, len=length", .operator_name = "Mul"', "TV-X003", "CVO_EXP"),
 ]
 
 
@@ -315,6 +385,57 @@ def a_network_uses_the_opcode(t):
     t.expect("executed", "Round" in t.output("infer", path, "-t", "cmdq", "--verify", extension="round"))
 
 
+def other_forms_execute(t):
+    many = t.compile(t.write("many.c", MANY), "many")
+    data = bytes(range(64))
+    t.write("in.bin", data)
+    # pccx: 64 bytes from host memory, reversed; ACP has 64 cycles of setup, and 64 bytes at 10 a cycle, which 100 cycles cover.
+    source = t.write("x.s", "        .target pccx\n        x.host l2[2], l2[4], async\n        cvo.exp l2[20], l2[2], len=8\n")
+    t.output("run", source, "--load", "host:64=in.bin", "--dump", "l2:2:64:u8=out.bin", "--commit-log", "x.log", "--commit-contents", "all", extension=many)
+    t.equal("host to L2", open(os.path.join(t.folder, "out.bin"), "rb").read(), data[::-1])
+    log = [json.loads(line) for line in open(os.path.join(t.folder, "x.log"), encoding="utf-8")]
+    host = [r for r in log if r.get("insn") == "X_HOST"][0]
+    t.expect("asynchronous, with inner values", host.get("asynchronous") and len(host["values"]) == 64, str(host)[:200])
+    full = t.dump(source, "l2:2:1:u8", many, "--load", "host:64=in.bin")
+    t.equal("its latency, then the CVO that needs it", engine(full, "ACP")["busy"], 100)
+    t.expect("a hazard", engine(full, "SFU")["stalls"]["raw"] > 90 if "stalls" in engine(full, "SFU") else full["cycles"] > 110, str(full)[:300])
+    for mode in ("--timing-only", "--functional"):
+        other = json.loads(t.output("run", source, mode, "--json", extension=many))["result"]
+        t.equal(mode, other["cycles"], full["cycles"] if mode == "--timing-only" else 0)
+    # The first byte of l2[2] is 63 (0x3f), then l2[2] is as before, then again.
+    script = t.write("steps.txt", "continue\nprint l2:2:1:u8\nback 2\nprint l2:2:1:u8\nstep\nprint l2:2:1:u8\nquit\n")
+    shown = re.findall(r"(?m)^l2:0x2 +(\d+)$", t.output("debug", source, "--load", "host:64=in.bin", "-q", "-x", script, extension=many))
+    t.equal("back and forth", shown, ["63", "0", "63"])
+    p = t.start("run", t.write("u.s", "        .target pccx\n        x.unsteady\n"), extension=many)
+    t.expect("ranges that change", p.returncode == 1 and "other ranges" in p.stderr, p.stderr)
+    # OpenNPU: x + 10 y on binary32 lanes, and a store of four planes.
+    source = t.write("v.s", "        .target opennpu\n        .profile test\n        ld.vr vr1, a(vr7)\n        ld.vr vr2, b(vr7)\n"
+                     "        v.add10 vr3, vr1, vr2\n        st.vr vr3, c(vr7)\n        st.planes vr3, vr6\n        .data\n"
+                     "z:      .zero 32\na:      .f32 1, 2, 3, 4, 5, 6, 7, 8\nb:      .f32 0.5, -1, 0, 2, 1, 1, 1, 0\nc:      .zero 32\n")
+    t.output("run", source, "--dump", "mem:c:8:f32=c.bin", "--dump", "mem:z:32:u8=z.bin", extension=many)
+    got = open(os.path.join(t.folder, "c.bin"), "rb").read()
+    t.equal("lanes", struct.unpack("<8f", got), (6, -8, 3, 24, 15, 16, 17, 8))
+    t.equal("planes", open(os.path.join(t.folder, "z.bin"), "rb").read(), bytes(got[4 * lane + plane] for plane in range(4) for lane in range(8)))
+    stored = t.dump(source, "mem:z:1:u8", many)
+    t.equal("store path", stored["paths"]["store"]["bytes"] if isinstance(stored["paths"], dict) else 64, 64)
+    # CMDQ: 64 bytes of SPM reversed, behind a load that is deferred; then x + 10 y.
+    load = lambda address, bank: {"opcode": "DMA_LOAD_TILE", "tensor_role": "activation", "qbits": 8, "dram_addr": address, "spm_bank": bank, "spm_offset": 0, "num_elements": 64}
+    queue = {"cmdq": [
+        load(0, 0), {"opcode": "VE_REVERSE_TILE", "deps_before": [0], "ve_id": 0, "in_bank": 0, "in_offset": 0, "out_bank": 1, "out_offset": 16},
+        {"opcode": "VE_ADD10_TILE", "deps_before": [1], "ve_id": 1, "in_bank": 0, "in_offset": 0, "in2_bank": 1, "in2_offset": 16, "out_bank": 2,
+         "out_offset": 0, "length": 64, "qbits_activation": 8, "qbits_out": 32}, {"opcode": "END", "deps_before": [2]}]}
+    path = t.write("q.json", json.dumps(queue))
+    t.output("run", path, "--load", "dram:0=in.bin", "--dump", "spm:1:16:64:u8=r.bin", "--dump", "spm:2:0:64:f32=s.bin", extension=many)
+    t.equal("reversed", open(os.path.join(t.folder, "r.bin"), "rb").read(), data[::-1])
+    t.equal("sums", struct.unpack("<64f", open(os.path.join(t.folder, "s.bin"), "rb").read()), tuple(i + 10 * (63 - i) for i in range(64)))
+    two = json.loads(t.output("run", path, "--load", "dram:0=in.bin", "--dump", "spm:2:0:64:f32", "--json", "--threads", "2", extension=many))
+    one = json.loads(t.output("run", path, "--load", "dram:0=in.bin", "--dump", "spm:2:0:64:f32", "--json", extension=many))
+    t.expect("two threads", two["result"]["dumps"] == one["result"]["dumps"] and two["result"]["cycles"] == one["result"]["cycles"])
+    queue["cmdq"][2]["deps_before"] = []
+    p = t.start("check", t.write("h.json", json.dumps(queue)), extension=many)
+    t.expect("a missing dependency", p.returncode == 1 and "TV-Q040" in p.stderr, p.stderr)
+
+
 def a_sweep_does_not_mix_results(t):
     t.write("multiply.s", MULTIPLY.replace("cvo.mul l2[0], l2[1]", "cvo.exp l2[0], l2[1]").replace("cvo.mul l2[1], l2[0], len=8, accm", ""))
     spec = t.write("space.ini", "[sweep]\nobjectives = cycles\n[workload w]\nprogram = multiply.s\n[target pccx]\ncvo.tail = 2, 4\n")
@@ -360,7 +481,7 @@ def main():
     options = suites.parse_arguments(__doc__, "build")
     t = Extensions(options.build, options)
     t.run_tests([examples_are_short, the_product_is_exact, random_products_are_rounded_once, every_command_knows_pccx, pccx_takes_the_stated_cycles,
-                 a_language_model_uses_the_product, a_tile_is_loaded, an_opcode_rounds, a_network_uses_the_opcode, a_sweep_does_not_mix_results, bad_extensions_are_rejected,
+                 a_language_model_uses_the_product, a_tile_is_loaded, an_opcode_rounds, a_network_uses_the_opcode, other_forms_execute, a_sweep_does_not_mix_results, bad_extensions_are_rejected,
                  an_instruction_that_rejects_is_a_fault], t)
     sys.exit(t.finish())
 

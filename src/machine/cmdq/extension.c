@@ -4,6 +4,7 @@
 #include "machine/cmdq/extension.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "machine/operation.h"
 
@@ -112,15 +113,40 @@ static void copy_range(void *user, const tv_operation *operation, unsigned i)
         memcpy(range->data, bytes, range->bytes);
 }
 
+/* Whether the ranges are the tiles that the entry was resolved with. */
+static bool has_tiles(const cmdq_exec *x, const tv_operation *operation)
+{
+    const cmdq_op *op = x->op;
+    bool same = operation->range_count == op->tile_count;
+    for (unsigned i = 0; same && i < op->tile_count; i++) {
+        const tv_operation_range *r = &operation->ranges[i];
+        const cmdq_tile *t = &op->tiles[i];
+        same = r->write == t->writes && r->bytes == t->bytes && r->addr == t->bank * x->params->bank_bytes + t->start;
+    }
+    return same;
+}
+
+static void fault_operation(cmdq_exec *x, const char *reason)
+{
+    x->outcome = CMDQ_FAULT;
+    *x->error = (cmdq_error){.code = CMDQ_CODE_EXTENSION, .field = CMDQ_FIELDS};
+    snprintf(x->error->message, sizeof x->error->message, "%s", reason);
+}
+
 static void execute_ranges(cmdq_exec *x)
 {
     const source s = {x->queue, x->entry};
     tv_operation_rejection why;
     tv_operation operation = operation_of(&s, x->params, &why);
     operation.values = x->memories->values;
-    tv_operation_resolve(&operation); /* as when it was resolved */
+    if (!tv_operation_resolve(&operation) || !has_tiles(x, &operation)) {
+        fault_operation(x, why.rejected ? why.message : "it states other ranges when it is executed");
+        return;
+    }
     if (!tv_operation_execute(&operation, copy_range, x, &x->memories->scratch[CMDQ_SCRATCH_OUT]))
         x->outcome = CMDQ_NO_MEMORY;
+    else if (why.rejected)
+        fault_operation(x, why.message);
 }
 
 /* ---- Handlers ---- */
@@ -164,6 +190,21 @@ static bool requires(const tv_insn *insn, cmdq_field field)
     return false;
 }
 
+/* Lowerings set the fields of VE_CAST_TILE. */
+static bool has_fields_of_cast(const tv_insn *insn)
+{
+    const tv_insn *cast = &tv_isa_cmdq.insns[CMDQ_VE_CAST_TILE];
+    unsigned required = 0, found = 0;
+    for (unsigned i = 0; i < cast->parameter_count; i++)
+        for (unsigned k = 0; k < insn->parameter_count; k++)
+            found += insn->parameters[k].parameter == cast->parameters[i].parameter;
+    for (unsigned i = 0; i < insn->parameter_count; i++)
+        required += insn->parameters[i].presence == TV_REQUIRED;
+    for (unsigned i = 0; i < cast->parameter_count; i++)
+        required -= cast->parameters[i].presence == TV_REQUIRED;
+    return found == cast->parameter_count && required == 0;
+}
+
 const char *cmdq_accepts(const tv_insn *insn)
 {
     static const uint8_t vector_fields[] = {CMDQ_F_ve_id,      CMDQ_F_in_bank, CMDQ_F_in_offset,       CMDQ_F_out_bank,
@@ -178,6 +219,8 @@ const char *cmdq_accepts(const tv_insn *insn)
     for (unsigned i = 0; i < TV_COUNTOF(vector_fields); i++)
         if (tensor || !requires(insn, vector_fields[i]))
             return "an elementwise opcode has the unit VE and the fields of VE_SILU_TILE";
+    if (insn->extension->operator_name && insn->extension->inputs == 1 && !has_fields_of_cast(insn))
+        return "an opcode with operator_name has the fields of VE_CAST_TILE, and requires no others";
     if (insn->extension->inputs == 2 && !(requires(insn, CMDQ_F_in2_bank) && requires(insn, CMDQ_F_in2_offset)))
         return "an elementwise opcode of two inputs has the fields of VE_MUL_TILE";
     return NULL;

@@ -44,6 +44,14 @@ static int find_engine(const char *unit)
     return -1;
 }
 
+static bool has_operand(const tv_insn *insn, const char *name)
+{
+    for (unsigned i = 0; i < insn->operand_count; i++)
+        if (strcmp(tv_isa_opennpu.fields[insn->operands[i].field].name, name) == 0)
+            return true;
+    return false;
+}
+
 const char *opennpu_accepts(const tv_insn *insn)
 {
     if (find_engine(insn->unit) < 0)
@@ -55,7 +63,9 @@ const char *opennpu_accepts(const tv_insn *insn)
             return "a register has no class, as in rd:vr";
         reals += kind->syntax == TV_SYNTAX_REG && kind->reg_class == OPENNPU_VR;
     }
-    if (insn->extension->elements && (reals != insn->extension->inputs + 1 || insn->operand_count != reals))
+    const unsigned inputs = insn->extension->inputs;
+    if (insn->extension->elements && (reals != inputs + 1 || insn->operand_count != reals || !has_operand(insn, "rd") ||
+                                      !has_operand(insn, "rs1") || (inputs == 2 && !has_operand(insn, "rs2"))))
         return "the operands of an elementwise instruction are rd, rs1 and, with two inputs, rs2, in class vr";
     return NULL;
 }
@@ -70,6 +80,9 @@ tv_status opennpu_extension_row(opennpu_opcode *row, const tv_config *config, co
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(EXTENSION_ROW), NULL, "instruction %s: %s", row->insn->id,
                        why.rejected ? why.message
                                     : "latency, bytes or macs are above 65535, or its occupancy is above 255");
+    if (find_engine(row->insn->unit) != OPENNPU_ENGINE_PORT && (cost.occupancy || cost.bytes))
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(EXTENSION_ROW), NULL,
+                       "instruction %s: only instructions of PORT have occupancy and bytes", row->insn->id);
     row->execute = row->insn->extension->elements ? opennpu_exec_elements : opennpu_exec_extension;
     row->kernel = TV_LANE_NONE;
     row->engine = (uint8_t)find_engine(row->insn->unit);
@@ -88,9 +101,12 @@ tv_status opennpu_extension_row(opennpu_opcode *row, const tv_config *config, co
 static uint32_t rows_of_range(const opennpu_machine *m, const tv_operation_range *r)
 {
     static const char *const classes[OPENNPU_CLASSES] = {"vx", "ve", "vr"};
-    for (unsigned c = 0; c < OPENNPU_CLASSES; c++)
-        if (strcmp(r->space, classes[c]) == 0 && r->addr << c < m->l)
-            return (uint32_t)(tv_mask((unsigned)tv_min_u64(tv_ceil_div(r->bytes, m->k), 32)) << (r->addr << c));
+    for (unsigned c = 0; c < OPENNPU_CLASSES; c++) {
+        if (strcmp(r->space, classes[c]) != 0 || r->addr >= m->l >> c)
+            continue;
+        uint64_t first = r->addr << c, rows = tv_ceil_div(r->bytes, m->k);
+        return rows <= m->l - first ? (uint32_t)(tv_mask((unsigned)rows) << first) : 0;
+    }
     return 0;
 }
 
@@ -137,7 +153,7 @@ void opennpu_extension_accesses(opennpu_machine *m, const opennpu_op *op, const 
 
 bool opennpu_exec_extension(opennpu_machine *m, const opennpu_op *op, opennpu_fault *fault)
 {
-    enum { SCRATCH = 4 * OPENNPU_K_MAX * (TV_OPERATION_RANGES + 2) };
+    enum { BYTES_MAX = 4 * OPENNPU_K_MAX * TV_OPERATION_RANGES, SCRATCH = BYTES_MAX + 4 * OPENNPU_K_MAX * 2 };
     tv_operation_rejection why;
     tv_operation operation = operation_at(m, op, &why);
     if (!tv_operation_resolve(&operation))
@@ -148,15 +164,17 @@ bool opennpu_exec_extension(opennpu_machine *m, const opennpu_op *op, opennpu_fa
         if (!check_range(m, op, &operation.ranges[i], fault))
             return false;
     }
-    if (bytes > 4 * OPENNPU_K_MAX * TV_OPERATION_RANGES) { /* more than registers hold */
-        tv_operation_reject(&operation, "it accesses %" PRIu64 " bytes", bytes);
+    if (bytes > BYTES_MAX) {
+        tv_operation_reject(&operation, "it accesses %" PRIu64 " bytes, the limit is %d", bytes, BYTES_MAX);
         return reject(fault, &why);
     }
     char storage[SCRATCH];
     tv_buf scratch = TV_BUF_FIXED(storage);
-    tv_operation_execute(&operation, tv_operation_copy_space, NULL, &scratch);
+    bool executed = tv_operation_execute(&operation, tv_operation_copy_space, NULL, &scratch);
+    assert(executed && "the copies fit");
+    (void)executed;
     tv_buf_fini(&scratch);
-    return true;
+    return !why.rejected || reject(fault, &why);
 }
 
 /* rd = f(rs1, rs2) on binary32 lanes; results below the smallest normal number become zeros. */
@@ -165,11 +183,12 @@ bool opennpu_exec_elements(opennpu_machine *m, const opennpu_op *op, opennpu_fau
     tv_operation_rejection why;
     tv_operation operation = operation_at(m, op, &why);
     float x[OPENNPU_K_MAX], y[OPENNPU_K_MAX], out[OPENNPU_K_MAX];
-    (void)fault;
     memcpy(x, opennpu_vr(m, op->rows[OPENNPU_RS1].first), m->k * sizeof *x);
     if (op->reads >> OPENNPU_RS2 & 1)
         memcpy(y, opennpu_vr(m, op->rows[OPENNPU_RS2].first), m->k * sizeof *y);
     operation.insn->extension->elements(&operation, x, y, out, m->k);
+    if (why.rejected)
+        return reject(fault, &why);
     for (uint32_t i = 0; i < m->k; i++)
         if (!(out[i] >= FLT_MIN || out[i] <= -FLT_MIN) && out[i] == out[i])
             out[i] = copysignf(0, out[i]);

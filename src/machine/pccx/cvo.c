@@ -80,6 +80,8 @@ bool pccx_execute_elements(pccx_machine *m, const pccx_op *op, const struct tv_o
         tv_sfu_arguments(mem.narrow, op->length, NULL, mem.y);
     }
     e->elements(operation, mem.x, mem.y, mem.y, op->length);
+    if (operation->why->rejected) /* the caller reports it */
+        return true;
     tv_sfu_round(mem.y, op->length, load_addend(m, op, &mem, op->length), mem.narrow);
     return store_results(m, op, mem.narrow, op->length);
 }

@@ -10,11 +10,8 @@
 static const struct {
     const char *unit;
     pccx_engine engine;
-} engines[] = {{"GEMM", PCCX_ENGINE_GEMM},
-               {"GEMV", PCCX_ENGINE_GEMV},
-               {"SFU", PCCX_ENGINE_SFU},
-               {"ACP", PCCX_ENGINE_ACP},
-               {"none", PCCX_ENGINE_NONE}};
+} engines[] = {
+    {"GEMM", PCCX_ENGINE_GEMM}, {"GEMV", PCCX_ENGINE_GEMV}, {"SFU", PCCX_ENGINE_SFU}, {"ACP", PCCX_ENGINE_ACP}};
 
 /* The index of the engine called `unit` in `engines`; -1: there is none. */
 static int find_engine(const char *unit)
@@ -25,13 +22,36 @@ static int find_engine(const char *unit)
     return -1;
 }
 
+static bool has_operand(const tv_insn *insn, unsigned field)
+{
+    for (unsigned i = 0; i < insn->operand_count; i++)
+        if (insn->operands[i].field == field)
+            return true;
+    return false;
+}
+
+/* Lowerings set the operands of a CVO, and nothing else. */
+static bool can_be_lowered(const tv_insn *insn)
+{
+    for (unsigned i = 0; i < insn->fixed_count; i++)
+        if (insn->fixed[i].field != PCCX_F_CVO_opcode && insn->fixed[i].field != PCCX_F_CVO_cvo_func)
+            return false;
+    return insn->extension->elements && has_operand(insn, PCCX_F_CVO_dst_addr) &&
+           has_operand(insn, PCCX_F_CVO_src_addr) && has_operand(insn, PCCX_F_CVO_length) &&
+           has_operand(insn, PCCX_F_CVO_async);
+}
+
 const char *pccx_accepts(const tv_insn *insn)
 {
     int engine = find_engine(insn->unit);
     if (engine < 0)
-        return "the unit is none of GEMM, GEMV, SFU, ACP and none";
+        return "the unit is none of GEMM, GEMV, SFU and ACP";
     if (insn->extension->elements && (insn->format != PCCX_FORMAT_CVO || engines[engine].engine != PCCX_ENGINE_SFU))
         return "elementwise instructions have the format CVO and the unit SFU";
+    if (insn->extension->elements && !has_operand(insn, PCCX_F_CVO_length))
+        return "an elementwise instruction has the operand length";
+    if (insn->extension->operator_name && !can_be_lowered(insn))
+        return "an instruction with operator_name has the operands of CVO_EXP, and no fixed fields but its function";
     return NULL;
 }
 
@@ -94,20 +114,26 @@ static bool is_asynchronous(const pccx_op *op)
            (op->insn->format == PCCX_FORMAT_MEMCPY && pccx_MEMCPY_async(op->word));
 }
 
-static bool resolve_ranges(const pccx_control *control, pccx_op *op, pccx_rejection *why)
+/* Sets the ranges of `op` and those of `operation`, which has no data. */
+static bool state_ranges(const pccx_control *control, pccx_op *op, tv_operation *operation, pccx_rejection *why)
 {
-    tv_operation_rejection reason;
-    tv_operation operation = operation_of(control, op, &reason);
     op->engine = (uint8_t)engines[find_engine(op->insn->unit)].engine;
     bool reports = op->engine == PCCX_ENGINE_SFU || op->engine == PCCX_ENGINE_ACP;
     op->asynchronous = reports && is_asynchronous(op);
     op->synchronous = reports && !op->asynchronous;
-    if (!tv_operation_resolve(&operation))
-        return reject_operation(why, &reason);
-    for (unsigned i = 0; i < operation.range_count; i++)
-        if (!add_range(control, op, &operation.ranges[i], why))
+    if (!tv_operation_resolve(operation))
+        return reject_operation(why, operation->why);
+    for (unsigned i = 0; i < operation->range_count; i++)
+        if (!add_range(control, op, &operation->ranges[i], why))
             return false;
     return true;
+}
+
+static bool resolve_ranges(const pccx_control *control, pccx_op *op, pccx_rejection *why)
+{
+    tv_operation_rejection reason;
+    tv_operation operation = operation_of(control, op, &reason);
+    return state_ranges(control, op, &operation, why);
 }
 
 static bool resolve(const pccx_control *control, pccx_op *op, pccx_rejection *why)
@@ -127,17 +153,34 @@ static bool resolve(const pccx_control *control, pccx_op *op, pccx_rejection *wh
 
 /* ---- Executing ---- */
 
+/* The ranges must be those that the instruction was issued with. */
+static bool state_again(const pccx_machine *m, const pccx_op *op, tv_operation *operation, pccx_rejection *why)
+{
+    pccx_op again = {.insn = op->insn, .word = op->word, .path = PCCX_PATH_NONE, .flow = PCCX_FLOW_NONE};
+    if (!state_ranges(&m->control, &again, operation, why))
+        return false;
+    bool same = again.range_count == op->range_count;
+    for (unsigned i = 0; same && i < op->range_count; i++) {
+        const pccx_range *a = &op->ranges[i], *b = &again.ranges[i];
+        same = a->storage == b->storage && a->write == b->write && a->from == b->from && a->to == b->to;
+    }
+    return same || pccx_reject(why, PCCX_CODE_EXTENSION, "%s states other ranges when it is executed", op->insn->id);
+}
+
 static bool execute(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
 {
     tv_operation_rejection reason;
     tv_operation operation = operation_of(&m->control, op, &reason);
+    bool elements = op->insn->extension->elements != NULL;
+    operation.values = m->values;
+    if (!elements && !state_again(m, op, &operation, why))
+        return false;
     operation.target = tv_config_schema(m->config)->machine;
     operation.state = m;
-    operation.values = m->values;
-    if (op->insn->extension->elements)
-        return pccx_execute_elements(m, op, &operation, why);
-    tv_operation_resolve(&operation); /* as when it was resolved */
-    return tv_operation_execute(&operation, tv_operation_copy_space, NULL, &m->scratch) || pccx_reject_memory(why);
+    bool executed = elements ? pccx_execute_elements(m, op, &operation, why)
+                             : tv_operation_execute(&operation, tv_operation_copy_space, NULL, &m->scratch) ||
+                                   pccx_reject_memory(why);
+    return executed && (!reason.rejected || reject_operation(why, &reason));
 }
 
 static uint64_t latency(const pccx_timing *t, const pccx_op *op)
