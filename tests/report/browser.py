@@ -354,6 +354,13 @@ class Suite(suite.Suite):
                 return [rows("tokens"), rows("layers"), trivetReport.model.head.stats.cycles];""")
             self.expect(name + ": steps are listed", [(s[0], s[1]) for s in steps] == [("prefill", "0"), ("decode", steps[0][2]), ("decode", str(int(steps[0][2]) + 1))], str(steps))
             self.expect(name + ": steps take the whole run", sum(int(s[3].replace(",", "")) for s in steps) == cycles, "%s of %d" % (steps, cycles))
+            # Energies of classes, which exceed 32 bits, and those of issuing and of the cycles are that of the run.
+            ends, total, rest = browser.run("""const {model} = trivetReport, {energy} = model.head, sums = [...model.fold((g, i) => g.op[i]).values()];
+                const scheduler = Object.entries(energy.engines).filter(([n]) => ["DISP", "ISSUE", "control"].includes(n)).map(([, e]) => e);
+                return [["low", "nominal", "high"].map((e) => sums.reduce((a, s) => a + s[e], 0)), energy.total, [energy.static, ...scheduler]];""")
+            for end, found in zip(("low", "nominal", "high"), ends):
+                expected = total[end] - sum(e[end] for e in rest)
+                self.expect(name + ": energy of classes, " + end, abs(found - expected) <= 1e-3 * expected, "%g, %g" % (found, expected))
             self.expect(name + ": layers are listed", {"blk.%d" % i for i in range(6)} <= {r[0] for r in layers}, str(layers))
             self.measure(browser, name)
             self.quiet(browser, name)

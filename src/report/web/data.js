@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the embedded data: base64 of a deflated stream of a JSON head, strings, and table columns as LEB128.
 
-const wide = new Set(
-  ["start", "cycles", "bytes", "macs", "addr", "extent", "count", "busy", "stalled", "amount", "position", "tokens"]);
+const wide = new Set([
+  "start", "cycles", "bytes", "macs", "addr", "extent", "count", "busy", "stalled", "amount", "position", "tokens",
+  "energy_low", "energy", "energy_high"
+]);
 
 export async function inflate(base64) {
   const text = atob(base64.trim());
