@@ -104,6 +104,13 @@ static inline float tv_bf16_power_of_two(int exponent) { return ldexpf(1.0f, exp
 /* Flushes a subnormal to the zero of its sign. */
 static inline uint16_t tv_bf16_flush(uint16_t x) { return (x & 0x7F80) == 0 ? x & 0x8000 : x; }
 
+/* `x`, with a subnormal number replaced by the zero of its sign. */
+static inline float tv_f32_flush(float x)
+{
+    uint32_t bits = tv_f32_bits(x);
+    return bits & TV_F32_INF ? x : tv_f32_of_bits(bits & TV_F32_SIGN);
+}
+
 /* Rounded once from binary64, without double rounding. */
 uint16_t tv_bf16_from_f64(double x);
 uint16_t tv_bf16_flushed_from_f64(double x);

@@ -3,13 +3,12 @@
  * knows them; an extension states which of these registers and which data memory it moves. */
 #include "machine/opennpu/extension.h"
 
-#include <float.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 
 #include "machine/opennpu/params.h"
 #include "machine/opennpu/registers.h"
+#include "num/float.h"
 
 static tv_operation operation_of(const tv_config *config, const tv_insn *insn, uint32_t word,
                                  tv_operation_rejection *why)
@@ -190,8 +189,7 @@ bool opennpu_exec_elements(opennpu_machine *m, const opennpu_op *op, opennpu_fau
     if (why.rejected)
         return reject(fault, &why);
     for (uint32_t i = 0; i < m->k; i++)
-        if (!(out[i] >= FLT_MIN || out[i] <= -FLT_MIN) && out[i] == out[i])
-            out[i] = copysignf(0, out[i]);
+        out[i] = tv_f32_flush(out[i]);
     memcpy(opennpu_vr_overwrite(m, op->rows[OPENNPU_RD].first), out, m->k * sizeof *out);
     return true;
 }
