@@ -12,6 +12,8 @@
 /* Wait at least COST_FACTOR times the duration of the previous snapshot, and at least SNAPSHOT_INTERVAL_MIN seconds,
  * before taking the next one. */
 static const double SNAPSHOT_INTERVAL_MIN = 0.03, COST_FACTOR = 20;
+/* Do not halve a replay by a snapshot when its second half takes less than so many times the duration of one. */
+static const double HALVING_COST_FACTOR = 2;
 
 uint64_t tv_debug_history_bytes(const tv_debug *d)
 {
@@ -45,6 +47,38 @@ static unsigned cheapest_snapshot(const tv_debug *d)
     return best;
 }
 
+/* Index of the first snapshot after `position`. */
+static unsigned first_snapshot_after(const tv_debug *d, uint64_t position)
+{
+    unsigned i = d->snapshot_count;
+    while (i > 0 && d->snapshots[i - 1].position > position)
+        i--;
+    return i;
+}
+
+/* Takes a snapshot of the current position, unless there is one. */
+static void take_snapshot(tv_debug *d)
+{
+    double begin = tv_debug_now();
+    debug_snapshot s = {.position = tv_debug_position(d), .program = d->program, .writes = d->writes_applied};
+    unsigned i = first_snapshot_after(d, s.position);
+    const debug_snapshot *before = i ? &d->snapshots[i - 1] : NULL;
+    if (before && before->position == s.position)
+        return;
+    tv_status status =
+        tv_machine_snapshot(d->machine, before ? before->state : NULL, d->options.snapshot_memory, &s.state);
+    d->snapshot_time = tv_debug_now();
+    d->snapshot_cost = d->snapshot_time - begin;
+    if (status != TV_OK)
+        return;
+    memmove(&d->snapshots[i + 1], &d->snapshots[i], (d->snapshot_count - i) * sizeof d->snapshots[0]);
+    d->snapshots[i] = s;
+    d->snapshot_count++;
+    while (d->snapshot_count > 1 &&
+           (d->snapshot_count > DEBUG_SNAPSHOTS_MAX || tv_debug_history_bytes(d) > d->options.snapshot_memory))
+        drop_snapshot(d, cheapest_snapshot(d));
+}
+
 void tv_debug_snapshot_if_due(tv_debug *d)
 {
     uint64_t position = tv_debug_position(d);
@@ -54,25 +88,13 @@ void tv_debug_snapshot_if_due(tv_debug *d)
     bool due = d->options.snapshot_interval
                    ? since >= d->options.snapshot_interval
                    : now - d->snapshot_time >= (wait > SNAPSHOT_INTERVAL_MIN ? wait : SNAPSHOT_INTERVAL_MIN);
-    if (!due || since == 0 || d->trace)
-        return;
-    debug_snapshot s = {.position = position, .program = d->program, .writes = d->writes_applied};
-    tv_status status = tv_machine_snapshot(d->machine, last ? last->state : NULL, d->options.snapshot_memory, &s.state);
-    d->snapshot_time = tv_debug_now();
-    d->snapshot_cost = d->snapshot_time - now;
-    if (status != TV_OK)
-        return;
-    d->snapshots[d->snapshot_count++] = s;
-    while (d->snapshot_count > 1 &&
-           (d->snapshot_count > DEBUG_SNAPSHOTS_MAX || tv_debug_history_bytes(d) > d->options.snapshot_memory))
-        drop_snapshot(d, cheapest_snapshot(d));
+    if (due && since > 0 && !d->trace)
+        take_snapshot(d);
 }
 
 tv_status tv_debug_restore_before(tv_debug *d, uint64_t position, const tv_diag_sink *sink)
 {
-    unsigned i = d->snapshot_count;
-    while (i > 0 && d->snapshots[i - 1].position > position)
-        i--;
+    unsigned i = first_snapshot_after(d, position);
     d->clock_at = UINT64_MAX;
     d->snapshot_time = tv_debug_now();
     if (i == 0)
@@ -86,6 +108,8 @@ tv_status tv_debug_restore_before(tv_debug *d, uint64_t position, const tv_diag_
     return TV_OK;
 }
 
+/* Replays from the snapshot before `position`, with a snapshot of the middle, of three quarters, and so on: the next
+ * step back, which usually follows, replays only the rest. */
 tv_status tv_debug_go_to(tv_debug *d, uint64_t position, const tv_diag_sink *sink, bool *arrived)
 {
     uint64_t slice = 1024;
@@ -94,15 +118,28 @@ tv_status tv_debug_go_to(tv_debug *d, uint64_t position, const tv_diag_sink *sin
     TV_TRY(tv_debug_restore_before(d, position, sink));
     TV_TRY(tv_debug_advance(d, tv_debug_position(d), UINT64_MAX, sink,
                             &why)); /* applies writes at the restored position */
+    double begin = tv_debug_now();
+    uint64_t from = tv_debug_position(d);
     while (tv_debug_position(d) < position) {
         double start = tv_debug_now();
-        uint64_t left = position - tv_debug_position(d);
-        TV_TRY(tv_debug_advance(d, tv_debug_position(d) + tv_min_u64(left, slice), UINT64_MAX, sink, &why));
+        uint64_t at = tv_debug_position(d), half = from + (position - from) / 2,
+                 end = at + tv_min_u64(position - at, slice);
+        if (at < half && end > half)
+            end = half;
+        TV_TRY(tv_debug_advance(d, end, UINT64_MAX, sink, &why));
         if (why != TV_STOP_UNTIL && tv_debug_position(d) < position)
             break;
-        if (tv_debug_now() - start < 0.02 && slice < UINT64_C(1) << 24)
+        double now = tv_debug_now();
+        if (now - start < 0.02 && slice < UINT64_C(1) << 24)
             slice *= 2;
-        tv_debug_snapshot_if_due(d);
+        if (end == half && !d->options.snapshot_interval && !d->trace &&
+            now - begin > HALVING_COST_FACTOR * d->snapshot_cost) {
+            take_snapshot(d);
+            from = half;
+            begin = tv_debug_now();
+        } else {
+            tv_debug_snapshot_if_due(d);
+        }
         if (tv_debug_position(d) < position && tv_debug_poll_interrupt(d)) {
             *arrived = false;
             break;
