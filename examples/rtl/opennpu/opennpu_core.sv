@@ -231,7 +231,7 @@ module opennpu_core #(
                 write_valid = (stores && (all_lanes || lane == 3'd0)) || sets_lut;
                 write_space = stores ? SPACE_MEM : funct3[0] ? SPACE_LUT_B : SPACE_LUT_A;
                 write_addr = stores ? lane_address : {24'd0, word[22:20], lane, 2'd0};
-                write_data = {96'd0, stores ? d : a};
+                write_data = {4{stores ? d : a}};
                 write_mask = sets_lut || rd_class == VR ? 16'h000F : rd_class == VE ? 16'h0003 : 16'h0001;
                 retire_valid = lane == 3'd7 && !has_result;
             end

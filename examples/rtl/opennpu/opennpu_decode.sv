@@ -33,7 +33,7 @@ module opennpu_decode (
     always @* begin
         rd_class = NONE;
         rs1_class = NONE;
-        rs2_class = NONE;
+        rs2_class = VX; // which has every register, so nothing of what is not read is outside
         form_r = 1'b1;
         reserved_funct3 = 1'b0;
         mixed = 1'b0;
@@ -55,12 +55,12 @@ module opennpu_decode (
             OP_ARITH: begin
                 rd_class = width;
                 rs1_class = width;
-                rs2_class = funct3 == 3'd3 || funct3 == 3'd4 ? NONE : width;
+                rs2_class = funct3 == 3'd3 || funct3 == 3'd4 ? VX : width;
             end
             OP_LOGIC: begin
                 rd_class = width;
                 rs1_class = width;
-                rs2_class = funct3 == 3'd5 ? NONE : width;
+                rs2_class = funct3 == 3'd5 ? VX : width;
             end
             OP_REDUCE: begin
                 rd_class = VR;
@@ -90,7 +90,7 @@ module opennpu_decode (
             OP_FP: begin
                 rd_class = VR;
                 rs1_class = VR;
-                rs2_class = funct3 == 3'd3 || funct3 == 3'd4 ? NONE : VR;
+                rs2_class = funct3 == 3'd3 || funct3 == 3'd4 ? VX : VR;
                 reserved_funct3 = funct3 == 3'd7;
             end
             OP_FMA: begin
