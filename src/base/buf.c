@@ -55,13 +55,6 @@ void tv_buf_fill(tv_buf *buf, uint8_t byte, size_t n)
         memset(p, byte, n);
 }
 
-void tv_buf_le(tv_buf *buf, uint64_t value, unsigned bytes)
-{
-    void *p = tv_buf_extend(buf, bytes);
-    if (p)
-        tv_store_le(p, value, bytes);
-}
-
 void tv_buf_str(tv_buf *buf, const char *text) { tv_buf_append(buf, text, strlen(text)); }
 
 void tv_buf_vprintf(tv_buf *buf, const char *format, va_list args)

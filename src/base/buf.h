@@ -29,7 +29,21 @@ void *tv_buf_extend(tv_buf *buf, size_t n);
 
 void tv_buf_append(tv_buf *buf, const void *bytes, size_t n);
 void tv_buf_fill(tv_buf *buf, uint8_t byte, size_t n);
-void tv_buf_le(tv_buf *buf, uint64_t value, unsigned bytes); /* little endian, 1 to 8 bytes */
+
+/* Appends an integer of 1 to 8 bytes, little endian. */
+static inline void tv_buf_le(tv_buf *buf, uint64_t value, unsigned bytes)
+{
+    void *p;
+    if (!buf->failed && buf->cap - buf->len >= bytes) {
+        p = buf->data + buf->len;
+        buf->len += bytes;
+    } else {
+        p = tv_buf_extend(buf, bytes);
+    }
+    if (p)
+        tv_store_le(p, value, bytes);
+}
+
 void tv_buf_str(tv_buf *buf, const char *text);
 void tv_buf_printf(tv_buf *buf, const char *format, ...) TV_PRINTF(2, 3);
 void tv_buf_vprintf(tv_buf *buf, const char *format, va_list args) TV_PRINTF(2, 0);

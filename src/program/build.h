@@ -33,7 +33,10 @@ void tv_builder_clear(tv_builder *builder); /* drops the contents and keeps the 
 
 static inline void tv_builder_word(tv_builder *builder, uint64_t word)
 {
-    tv_buf_le(&builder->words, word, builder->isa->word_bits / 8);
+    if (builder->isa->word_bits == 32) /* a constant size is one store */
+        tv_buf_le(&builder->words, word, 4);
+    else
+        tv_buf_le(&builder->words, word, builder->isa->word_bits / 8);
 }
 static inline uint64_t tv_builder_count(const tv_builder *builder)
 {
