@@ -17,7 +17,7 @@ enum {
     FLIP_NIBBLES = 0x88,
     NIBBLE = 15,
     BEAT_BYTES = TV_S4_BEAT / 2,
-    PREFETCH_BYTES = 4096
+    PREFETCH_BYTES = 20480
 };
 
 void tv_gemv_scaled_avx2(const tv_gemv_scaled_args *r) { tv_gemv_scaled_with(tv_gemm_s4s8_avx2, r); }
@@ -53,7 +53,7 @@ TARGET_AVX512 TV_INLINE packed_input load_input(const tv_gemv_scaled_args *r, un
 /* The products of a vector of weights with the activations. Prefetches the weights that follow. */
 TARGET_AVX512 TV_INLINE __m512i multiply_input(const uint8_t *w, const packed_input *o)
 {
-    _mm_prefetch((const char *)w + PREFETCH_BYTES, _MM_HINT_T0);
+    _mm_prefetch((const char *)w + PREFETCH_BYTES, _MM_HINT_T1);
     const __m512i nibble = _mm512_set1_epi8(NIBBLE);
     __m512i both = _mm512_xor_si512(_mm512_loadu_si512(w), _mm512_set1_epi8((char)FLIP_NIBBLES));
     __m512i low = _mm512_and_si512(both, nibble), high = _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble);
