@@ -91,6 +91,19 @@ bench_times bench_measure(void (*run)(void *user), void *user, int runs)
     return bench_measure_cold(run, user, runs);
 }
 
+bench_times bench_measure_beside(void (*run)(void *user), void (*base)(void *user), void *user, int runs, double *ratio)
+{
+    double t[BENCH_RUNS_MAX], ratios[BENCH_RUNS_MAX];
+    run(user);
+    base(user);
+    for (int i = 0; i < runs; i++) {
+        t[i] = bench_measure_cold(run, user, 1).median;
+        ratios[i] = t[i] / bench_measure_cold(base, user, 1).median;
+    }
+    *ratio = bench_sort_times(ratios, runs).median;
+    return bench_sort_times(t, runs);
+}
+
 bench_times bench_rates(double amount, bench_times seconds)
 {
     return (bench_times){amount / seconds.max, amount / seconds.median, amount / seconds.min};
@@ -117,6 +130,8 @@ static void print_json_row(const bench_row *row)
         printf(", \"goal\": %.6g", row->goal);
     if (row->baseline)
         printf(", \"baseline\": \"%s\", \"times\": %.4g", row->baseline, row->times);
+    if (row->baseline && row->limit > 0)
+        printf(", \"limit\": %.4g", row->limit);
     printf("}\n");
 }
 
@@ -133,6 +148,8 @@ void bench_print_row(const bench_report *report, const bench_row *row)
             printf("  goal %s%.4g", row->lower ? "under " : "", row->goal);
         if (row->baseline)
             printf("  %.1f times %s", row->times, row->baseline);
+        if (row->baseline && row->limit > 0)
+            printf(", at most %.4g", row->limit);
         putchar('\n');
     }
     fflush(stdout);

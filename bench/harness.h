@@ -28,6 +28,7 @@ typedef struct bench_row {
     bool lower;           /* lower is better */
     const char *baseline; /* name of the simple work on the same data, or NULL */
     double times;         /* time per unit, relative to the baseline */
+    double limit;         /* of `times`; 0: none */
 } bench_row;
 
 /* [--json] [--rows-only] [--runs N] [WORD]; exits with status 2 on anything else. */
@@ -43,6 +44,10 @@ bench_times bench_sort_times(double *t, int count);
 /* Seconds per call over `runs` calls, after a warm-up call. */
 bench_times bench_measure(void (*run)(void *user), void *user, int runs);
 bench_times bench_measure_cold(void (*run)(void *user), void *user, int runs); /* no warm-up */
+
+/* The same, with a call of `base` after each; *ratio is the median of the calls' ratios to it. */
+bench_times bench_measure_beside(void (*run)(void *user), void (*base)(void *user), void *user, int runs,
+                                 double *ratio);
 
 /* Enables or disables a profiler that reads $BENCH_CONTROL, as perf does with --control. */
 void bench_profile(bool on);

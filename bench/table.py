@@ -3,7 +3,8 @@
 
 A row is {"name", "unit", "median", "min", "max", "better": "higher" or "lower"} and optionally "of" and "reached" (the
 median relative to a ceiling of the host, or to another row), "goal" (for "reached", or for the median if there is no
-"of"), "baseline" and "times" (time per unit relative to simple work on the same data). A saved run is
+"of"), "baseline" and "times" (time per unit relative to simple work on the same data) with "limit" (the goal for
+"times"). A saved run is
 {"format": FORMAT, "machine": {name: text or number}, "host": {name: number}, "rows": [row, ...]}."""
 
 import json
@@ -41,6 +42,8 @@ def ordered(rows):
 
 def met(row):
     """True or False, or None if there is no goal."""
+    if row.get("limit") is not None:
+        return row["times"] <= row["limit"]
     if row.get("goal") is None:
         return None
     value = row["reached"] if row.get("of") else row["median"]
@@ -66,6 +69,8 @@ def ratio_text(row):
 
 
 def goal_text(row):
+    if row.get("limit") is not None:
+        return "at most %g times" % row["limit"]
     if row.get("goal") is None:
         return ""
     return "%s %s" % ("at most" if row["better"] == "lower" else "at least", "%g" % row["goal"])
@@ -180,7 +185,8 @@ def checked_row(row, where):
         require(text not in row or is_text(row[text]) and is_number(row[value]),
                 "%s.%s or .%s has the wrong type" % (where, text, value))
     require("goal" not in row or is_number(row["goal"]), "%s.goal is not a number" % where)
-    keys = ("name", "unit", "median", "min", "max", "better", "of", "reached", "goal", "baseline", "times")
+    require("limit" not in row or "baseline" in row and is_number(row["limit"]), "%s.limit is not a number" % where)
+    keys = ("name", "unit", "median", "min", "max", "better", "of", "reached", "goal", "baseline", "times", "limit")
     return {key: row[key] for key in keys if key in row}
 
 
