@@ -33,9 +33,9 @@ TARGET_AVX2 TV_INLINE __m256 load_scale_tail(const float *scales, size_t count)
     return _mm256_loadu_ps(padded);
 }
 
-/* Prefetches into the second-level cache what follows the weights of eight groups by PREFETCH_BYTES: the processor's own
- * prefetching leaves half of the bandwidth of memory unused. The distance keeps memory busy between two products, whose
- * weights mostly follow each other. A prefetch beyond the end of the weights has no effect. */
+/* Prefetches into the second-level cache what follows the weights of eight groups by PREFETCH_BYTES: the processor's
+ * own prefetching leaves half of the bandwidth of memory unused. The distance keeps memory busy between two products,
+ * whose weights mostly follow each other. A prefetch beyond the end of the weights has no effect. */
 TARGET_AVX2 TV_INLINE void prefetch_groups(unsigned bits, const uint8_t *w)
 {
     for (unsigned i = 0; i < SPAN * bits / 8; i += 64)
