@@ -3,9 +3,10 @@
  * shared counter. The caller does not wait for threads that find none left, so that a short loop costs no more than on
  * one thread.
  *
- * Other programs may take a thread's processor in the middle of a chunk, for which the caller then waits milliseconds.
- * So the caller compares what the others saved it with what it waited for them, and after a window of loops that took
- * longer than alone does the next ones alone, each time twice as many. What a loop computes does not depend on it.
+ * More threads can be slower than one: where one already reads memory at full bandwidth, and where other programs take
+ * a thread's processor in the middle of a chunk, for which the caller then waits milliseconds. So loops of a kind (the
+ * same function and count) are timed both ways at first, and then run the faster way; the other one is tried again,
+ * each time after twice as many loops, unless it has become faster. What a loop computes does not depend on it.
  *
  * A thread spins for a moment before it sleeps, because loops usually follow each other. The state (is a loop open, how
  * many threads work on it, how many sleep) is in sequentially consistent atomics: of two sides that each write one and
@@ -18,7 +19,16 @@
 #include <time.h>
 
 enum { THREADS_MAX = 256, CHUNKS_PER_THREAD = 4, GRAIN = 16, SPIN_NS = 300000 };
-enum { WINDOW = 32, SERIAL_MIN = 64, SERIAL_MAX = 8192 }; /* loops */
+enum { KINDS = 64, TRIALS = 8, RETRY_MIN = 64, RETRY_MAX = 8192 }; /* TRIALS and RETRY in loops */
+
+/* Mean durations of the loops of a kind; recent ones count more. */
+typedef struct loop_kind {
+    tv_pool_work *work; /* NULL: unused */
+    uint64_t count;
+    double alone_ns, shared_ns;
+    unsigned loops, next_trial; /* number of loops so far, and at which the slower way is tried again */
+    unsigned interval;
+} loop_kind;
 
 struct tv_pool {
     pthread_mutex_t lock; /* for sleeping and waking */
@@ -34,10 +44,7 @@ struct tv_pool {
     uint64_t loops, chunks, chunk_size, total;
     tv_pool_work *work;
     void *user;
-    /* of the caller alone */
-    int64_t saved_ns;        /* by the other threads, in the loops of the window so far */
-    unsigned window, serial; /* loops in the window; loops that are still to be done alone */
-    unsigned next_serial;    /* loops to do alone after the next window that saved nothing */
+    loop_kind kinds[KINDS]; /* of the caller alone */
 };
 
 static uint64_t now_ns(void)
@@ -56,15 +63,12 @@ static void pause_briefly(void)
 #endif
 }
 
-/* Returns how many it ran. */
-static uint64_t run_chunks(tv_pool *pool)
+static void run_chunks(tv_pool *pool)
 {
-    uint64_t count = 0;
-    for (uint64_t chunk; (chunk = atomic_fetch_add(&pool->next, 1)) < pool->chunks; count++) {
+    for (uint64_t chunk; (chunk = atomic_fetch_add(&pool->next, 1)) < pool->chunks;) {
         uint64_t from = chunk * pool->chunk_size;
         pool->work(pool->user, from, tv_min_u64(from + pool->chunk_size, pool->total));
     }
-    return count;
 }
 
 /* ---- Threads ---- */
@@ -130,7 +134,6 @@ tv_pool *tv_pool_new(unsigned threads)
     tv_pool *pool = threads > 1 ? calloc(1, sizeof *pool) : NULL;
     if (!pool)
         return NULL;
-    pool->next_serial = SERIAL_MIN;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->begun, NULL);
     pthread_cond_init(&pool->done, NULL);
@@ -175,32 +178,40 @@ static void wait_for_threads(tv_pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Adds a loop to the window: the caller ran `own` of its chunks in `busy_ns`, then waited. */
-static void record_loop(tv_pool *pool, uint64_t own, uint64_t busy_ns, uint64_t waited_ns)
+static loop_kind *kind_of(tv_pool *pool, tv_pool_work *work, uint64_t count)
 {
-    if (own)
-        pool->saved_ns += (int64_t)(busy_ns / own * (pool->chunks - own));
-    pool->saved_ns -= (int64_t)waited_ns;
-    if (++pool->window < WINDOW)
-        return;
-    bool slower = pool->saved_ns < 0;
-    pool->serial = slower ? pool->next_serial : 0;
-    pool->next_serial = !slower ? SERIAL_MIN : pool->next_serial < SERIAL_MAX ? 2 * pool->next_serial : SERIAL_MAX;
-    pool->window = 0;
-    pool->saved_ns = 0;
+    uint64_t hash = ((uint64_t)(uintptr_t)work ^ count * UINT64_C(0x9E3779B97F4A7C15)) * UINT64_C(0x9E3779B97F4A7C15);
+    loop_kind *kind = &pool->kinds[hash >> 58];
+    if (kind->work != work || kind->count != count)
+        *kind = (loop_kind){.work = work, .count = count, .next_trial = RETRY_MIN, .interval = RETRY_MIN};
+    return kind;
 }
 
-void tv_pool_run(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
+/* Whether the next loop of the kind is shared among threads. */
+static bool is_shared(loop_kind *kind)
 {
-    if (!pool || !pool->count || count < 2) {
-        work(user, 0, count);
-        return;
-    }
-    if (pool->serial) {
-        pool->serial--;
-        work(user, 0, count);
-        return;
-    }
+    unsigned loop = kind->loops++;
+    bool faster = kind->shared_ns < kind->alone_ns;
+    if (loop < TRIALS)
+        return loop % 2 == 0;
+    if (loop < kind->next_trial)
+        return faster;
+    kind->next_trial = loop + kind->interval;
+    kind->interval = (unsigned)tv_min_u64(2 * (uint64_t)kind->interval, RETRY_MAX);
+    return !faster;
+}
+
+static void record_loop(loop_kind *kind, bool shared, uint64_t ns)
+{
+    bool was_faster = kind->shared_ns < kind->alone_ns;
+    double *mean = shared ? &kind->shared_ns : &kind->alone_ns;
+    *mean = *mean > 0 ? *mean + ((double)ns - *mean) / 8 : (double)ns;
+    if (kind->loops > TRIALS && (kind->shared_ns < kind->alone_ns) != was_faster)
+        kind->interval = RETRY_MIN;
+}
+
+static void run_shared(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
+{
     uint64_t chunks = (uint64_t)(pool->count + 1) * CHUNKS_PER_THREAD, size = tv_ceil_div(count, chunks);
     pool->chunk_size = count >= CHUNKS_PER_THREAD * GRAIN ? tv_ceil_div(size, GRAIN) * GRAIN
                                                           : size; /* kernels process several rows at a time */
@@ -215,8 +226,23 @@ void tv_pool_run(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
         pthread_cond_broadcast(&pool->begun);
         pthread_mutex_unlock(&pool->lock);
     }
-    uint64_t begin = now_ns(), own = run_chunks(pool), done = now_ns();
+    run_chunks(pool);
     pool->open = 0;
     wait_for_threads(pool);
-    record_loop(pool, own, done - begin, now_ns() - done);
+}
+
+void tv_pool_run(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
+{
+    if (!pool || !pool->count || count < 2) {
+        work(user, 0, count);
+        return;
+    }
+    loop_kind *kind = kind_of(pool, work, count);
+    bool shared = is_shared(kind);
+    uint64_t begin = now_ns();
+    if (shared)
+        run_shared(pool, count, work, user);
+    else
+        work(user, 0, count);
+    record_loop(kind, shared, now_ns() - begin);
 }
