@@ -25,7 +25,7 @@ enum { KINDS = 64, TRIALS = 8, RETRY_MIN = 64, RETRY_MAX = 8192 }; /* TRIALS and
 typedef struct loop_kind {
     tv_pool_work *work; /* NULL: unused */
     uint64_t count;
-    double alone_ns, shared_ns;
+    double serial_ns, shared_ns;
     unsigned loops, next_trial; /* number of loops so far, and at which the slower way is tried again */
     unsigned interval;
 } loop_kind;
@@ -191,7 +191,7 @@ static loop_kind *kind_of(tv_pool *pool, tv_pool_work *work, uint64_t count)
 static bool is_shared(loop_kind *kind)
 {
     unsigned loop = kind->loops++;
-    bool faster = kind->shared_ns < kind->alone_ns;
+    bool faster = kind->shared_ns < kind->serial_ns;
     if (loop < TRIALS)
         return loop % 2 == 0;
     if (loop < kind->next_trial)
@@ -203,10 +203,10 @@ static bool is_shared(loop_kind *kind)
 
 static void record_loop(loop_kind *kind, bool shared, uint64_t ns)
 {
-    bool was_faster = kind->shared_ns < kind->alone_ns;
-    double *mean = shared ? &kind->shared_ns : &kind->alone_ns;
+    bool was_faster = kind->shared_ns < kind->serial_ns;
+    double *mean = shared ? &kind->shared_ns : &kind->serial_ns;
     *mean = *mean > 0 ? *mean + ((double)ns - *mean) / 8 : (double)ns;
-    if (kind->loops > TRIALS && (kind->shared_ns < kind->alone_ns) != was_faster)
+    if (kind->loops > TRIALS && (kind->shared_ns < kind->serial_ns) != was_faster)
         kind->interval = RETRY_MIN;
 }
 
