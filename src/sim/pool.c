@@ -20,12 +20,14 @@
 
 enum { THREADS_MAX = 256, CHUNKS_PER_THREAD = 4, GRAIN = 16, SPIN_NS = 300000 };
 enum { KINDS = 64, TRIALS = 8, RETRY_MIN = 64, RETRY_MAX = 8192 }; /* TRIALS and RETRY in loops */
+enum { LONG_NS = 500000 };
 
 /* Mean durations of the loops of a kind; recent ones count more. */
 typedef struct loop_kind {
     tv_pool_work *work; /* NULL: unused */
     uint64_t count;
     double serial_ns, shared_ns;
+    uint64_t share_ns;          /* minimum of the caller's part of a shared loop */
     unsigned loops, next_trial; /* number of loops so far, and at which the slower way is tried again */
     unsigned interval;
 } loop_kind;
@@ -183,7 +185,8 @@ static loop_kind *kind_of(tv_pool *pool, tv_pool_work *work, uint64_t count)
     uint64_t hash = ((uint64_t)(uintptr_t)work ^ count * UINT64_C(0x9E3779B97F4A7C15)) * UINT64_C(0x9E3779B97F4A7C15);
     loop_kind *kind = &pool->kinds[hash >> 58];
     if (kind->work != work || kind->count != count)
-        *kind = (loop_kind){.work = work, .count = count, .next_trial = RETRY_MIN, .interval = RETRY_MIN};
+        *kind = (loop_kind){
+            .work = work, .count = count, .share_ns = UINT64_MAX, .next_trial = RETRY_MIN, .interval = RETRY_MIN};
     return kind;
 }
 
@@ -192,6 +195,8 @@ static bool is_shared(loop_kind *kind)
 {
     unsigned loop = kind->loops++;
     bool faster = kind->shared_ns < kind->serial_ns;
+    if (loop > 0 && kind->share_ns > LONG_NS)
+        return true;
     if (loop < TRIALS)
         return loop % 2 == 0;
     if (loop < kind->next_trial)
@@ -210,7 +215,8 @@ static void record_loop(loop_kind *kind, bool shared, uint64_t ns)
         kind->interval = RETRY_MIN;
 }
 
-static void run_shared(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
+/* Returns how long the caller worked, without waiting. */
+static uint64_t run_shared(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
 {
     uint64_t chunks = (uint64_t)(pool->count + 1) * CHUNKS_PER_THREAD, size = tv_ceil_div(count, chunks);
     pool->chunk_size = count >= CHUNKS_PER_THREAD * GRAIN ? tv_ceil_div(size, GRAIN) * GRAIN
@@ -226,9 +232,12 @@ static void run_shared(tv_pool *pool, uint64_t count, tv_pool_work *work, void *
         pthread_cond_broadcast(&pool->begun);
         pthread_mutex_unlock(&pool->lock);
     }
+    uint64_t begin = now_ns();
     run_chunks(pool);
+    uint64_t own = now_ns() - begin;
     pool->open = 0;
     wait_for_threads(pool);
+    return own;
 }
 
 void tv_pool_run(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
@@ -241,7 +250,7 @@ void tv_pool_run(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
     bool shared = is_shared(kind);
     uint64_t begin = now_ns();
     if (shared)
-        run_shared(pool, count, work, user);
+        kind->share_ns = tv_min_u64(kind->share_ns, run_shared(pool, count, work, user));
     else
         work(user, 0, count);
     record_loop(kind, shared, now_ns() - begin);
