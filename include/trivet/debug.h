@@ -55,8 +55,8 @@ TV_API const tv_program *tv_debug_program(const tv_debug *debug);
 TV_API tv_status tv_debug_write(tv_debug *debug, const char *space, uint64_t addr, const void *data, size_t bytes,
                                 const tv_diag_sink *sink);
 
-/* Writes the file at `path` as tv_debug_write does; `where` is an address as for tv_machine_parse_address.
- * TV_ERR_INPUT: no such address or file; TV_ERR_IO; TV_ERR_MEMORY; then nothing is written. */
+/* Fills memory from the file at `path` as tv_memory_fill does, with the programs of `debug`; `where` as there. The
+ * write is one of tv_debug_write. TV_ERR_INPUT: as of these two; TV_ERR_IO; TV_ERR_MEMORY; then nothing is written. */
 TV_API tv_status tv_debug_load(tv_debug *debug, const char *where, const char *path, const tv_diag_sink *sink);
 
 /* ---- Locations ---- */

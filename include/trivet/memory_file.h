@@ -46,6 +46,23 @@ TV_API tv_status tv_memory_parse(const char *name, const void *data, size_t size
  * no type of memory; TV_ERR_IO; TV_ERR_MEMORY. */
 TV_API tv_status tv_memory_measure(const char *path, tv_range *range, const tv_diag_sink *sink);
 
+/* Where tv_memory_fill writes: a function like tv_machine_write. */
+typedef struct tv_memory_writer {
+    tv_status (*write)(void *user, const char *space, uint64_t addr, const void *data, size_t bytes,
+                       const tv_diag_sink *sink);
+    void *user;
+} tv_memory_writer;
+
+/* Fills memory of `machine` from the file at `path`, in the format of its name. `where` is an address as for
+ * tv_machine_parse_address, from which on there are as many elements as the file has (tv_memory_measure), or a range as
+ * for tv_machine_parse_range, with the `count` programs of `programs`, which may be NULL when `count` is 0. Elements
+ * and bits that the file does not define keep their values. `writer`, which is called once, may be NULL:
+ * tv_machine_write. TV_ERR_INPUT: no such address or file, a damaged file, or one with other elements than the range or
+ * more than fit; TV_ERR_IO; TV_ERR_MEMORY; or the status of `writer`. Then nothing is written. */
+TV_API tv_status tv_memory_fill(tv_machine *machine, const tv_program *const *programs, unsigned count,
+                                const char *where, const char *path, const tv_memory_writer *writer,
+                                const tv_diag_sink *sink);
+
 #ifdef __cplusplus
 }
 #endif

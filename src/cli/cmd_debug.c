@@ -9,10 +9,11 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/memory_load.h"
 
 static const cli_option options[] = {
     {"script", 'x', "FILE", "execute the commands of a file first; may be repeated", "FILE"},
-    {"load", 0, "SPACE:ADDR=FILE", "fill memory from a file before the run; may be repeated", "FILL"},
+    MEMORY_LOAD_OPTION,
     {"dap", 0, NULL, "serve the Debug Adapter Protocol on standard input and output, for editors", NULL},
     {"snapshot-memory", 0, "BYTES", "memory for reverse execution (default 1Gi); suffix Ki, Mi or Gi", NULL},
     {"functional", 0, NULL, "compute data, but no cycles", NULL},
@@ -90,14 +91,10 @@ static tv_status parse_options(frontend *f, tv_debug_options *out)
 
 static tv_status load_file(frontend *f, const char *text)
 {
-    char where[256];
-    const char *equals = strchr(text, '=');
-    if (!equals || (size_t)(equals - text) >= sizeof where) {
-        cli_error(f->c, CLI_E_VALUE, "`info spaces` lists the spaces", "--load takes SPACE:ADDR=FILE, not '%s'", text);
-        return TV_ERR_INPUT;
-    }
-    snprintf(where, sizeof where, "%.*s", (int)(equals - text), text);
-    return tv_debug_load(f->debug, where, equals + 1, &f->c->sink);
+    char where[RANGE_TEXT];
+    const char *path;
+    tv_status status = memory_load_split(f->c, tv_debug_machine(f->debug), text, where, &path);
+    return status == TV_OK ? tv_debug_load(f->debug, where, path, &f->c->sink) : status;
 }
 
 static tv_status open_session(frontend *f)

@@ -255,6 +255,15 @@ static tv_status collect_outputs(job *j, const tv_program *program)
     return status;
 }
 
+static tv_status fill_memory(job *j, const char *text)
+{
+    char where[RANGE_TEXT];
+    const char *path;
+    tv_status status = memory_load_split(j->c, j->machine, text, where, &path);
+    return status == TV_OK ? tv_memory_fill(j->machine, const_programs(j), j->count, where, path, NULL, &j->c->sink)
+                           : status;
+}
+
 static tv_status run_all(job *j)
 {
     const char *text;
@@ -267,7 +276,7 @@ static tv_status run_all(job *j)
         if (i == 0 && status == TV_OK)
             status = check_hazards(j);
         for (unsigned k = 0; i == 0 && status == TV_OK && (text = cli_value_at(j->c, "load", k)); k++)
-            status = memory_load(j->c, j->machine, const_programs(j), j->count, text);
+            status = fill_memory(j, text);
         if (i == 0 && status == TV_OK)
             status = run_streams_append(j->c, j->machine);
         if (status != TV_OK)

@@ -3,7 +3,7 @@
 #ifndef TV_CLI_MEMORY_LOAD_H
 #define TV_CLI_MEMORY_LOAD_H
 
-#include "cli/cli.h"
+#include "cli/memory_dump.h"
 
 /* Row of a command's table of options. */
 #define MEMORY_LOAD_OPTION                                                                                             \
@@ -12,8 +12,9 @@
             "FILL"                                                                                                     \
     }
 
-/* Fills the memory that the value `text` of the option names, "SPACE:ADDR=FILE" or "RANGE=FILE", where symbols are
- * those of the `count` programs of `programs`. Elements and bits that the file does not define keep their values. */
-tv_status memory_load(cli *c, tv_machine *machine, const tv_program *const *programs, unsigned count, const char *text);
+/* Splits the value `text` of the option, "SPACE:ADDR=FILE" or "RANGE=FILE", for tv_memory_fill and tv_debug_load.
+ * `machine` has the example of the message if it is neither. */
+tv_status memory_load_split(cli *c, const tv_machine *machine, const char *text, char where[RANGE_TEXT],
+                            const char **path);
 
 #endif

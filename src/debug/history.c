@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "debug/debug.h"
-#include "trivet/file.h"
+#include "trivet/memory_file.h"
 
 /* Wait at least COST_FACTOR times the duration of the previous snapshot, and at least SNAPSHOT_INTERVAL_MIN seconds,
  * before taking the next one. */
@@ -208,18 +208,14 @@ tv_status tv_debug_write(tv_debug *d, const char *space, uint64_t addr, const vo
     return status;
 }
 
+static tv_status write_history(void *user, const char *space, uint64_t addr, const void *data, size_t bytes,
+                               const tv_diag_sink *sink)
+{
+    return tv_debug_write(user, space, addr, data, bytes, sink);
+}
+
 tv_status tv_debug_load(tv_debug *d, const char *where, const char *path, const tv_diag_sink *sink)
 {
-    tv_space space;
-    uint64_t addr;
-    const char *rest;
-    tv_input input;
-    TV_TRY(tv_machine_parse_address(d->machine, d->programs, d->count, where, sink, &space, &addr, &rest));
-    if (rest)
-        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(DEBUG_ARGUMENT), "a file is loaded at SPACE:ADDR",
-                       "unexpected ':%.60s' in the address '%.60s'", rest, where);
-    TV_TRY(tv_input_open(path, sink, &input));
-    tv_status status = tv_debug_write(d, space.name, addr, input.data, input.size, sink);
-    tv_input_close(&input);
-    return status;
+    const tv_memory_writer writer = {write_history, d};
+    return tv_memory_fill(d->machine, d->programs, d->count, where, path, &writer, sink);
 }

@@ -134,8 +134,24 @@ def memory_is_filled_from_every_form(t):
     t.write("i64.npy", npy("<i8", (1,), bytes(8)))
     for option, says in (("mem:0=wide.memh", "3 digits, expected 2, 4, 8 or 16"), ("mem:0=deep.memh", "do not fit"), ("mem:0=i64.npy", "no elements of type int64"),
                          ("mem:0:4:hex8=a.npy", "expected uint8"), ("mem:0:4:hex8=old.bin", "96 bytes, expected 4")):
-        code, _, err = t.call("run", "-q", "nothing.s", "-c", "test", "--load", option)
-        t.expect("--load " + option, code == 2 and says in err, err)
+        for command in ("run", "debug"):
+            code, _, err = t.call(command, "-q", "nothing.s", "-c", "test", "--load", option)
+            t.expect("%s --load %s" % (command, option), code == 2 and says in err, err)
+
+
+def debuggers_fill_memory_like_runs(t):
+    """debug --load takes every form of run --load; going back does not lose what it has written."""
+    t.write("nothing.s", NOTHING)
+    t.write("a.npy", npy("<u2", (2, 2), bytes(range(8))))
+    t.write("a.memh", "1234 x5 // two\n@3 c\n")
+    t.write("a.dat", bytes(range(8)))
+    for option in ("mem:0=a.npy", "mem:0=a.memh", "mem:0=a.dat", "mem:2:2x2:hex16=a.npy", "mem:2:4:hex32=a.memh"):
+        t.good("run", "-q", "nothing.s", "-c", "test", "--load", option, "--dump", "mem:0:16:hex8=out.bin")
+        for script in ("x mem:0:16:hex8\n", "step\nrestart\nx mem:0:16:hex8\n"):
+            result = subprocess.run([t.trivet, "debug", "-q", "nothing.s", "-c", "test", "--json", "--load", option], cwd=t.folder, input=script,
+                                    capture_output=True, text=True)
+            answer = json.loads(result.stdout.splitlines()[-1])
+            t.equal("debug --load " + option, answer["memory"]["values"], ["0x%02x" % b for b in t.read("out.bin")])
 
 
 def differences_name_the_writer(t):
@@ -347,7 +363,7 @@ def words_take_weights_from_host_memory(t):
 def main():
     options = parse_arguments(__doc__, "trivet")
     suite = Files(options.trivet, options)
-    suite.run_tests([words_take_weights_from_host_memory, dumps_have_the_bytes_of_the_memory, memory_is_filled_from_every_form, differences_name_the_writer, words_that_verilog_writes_are_compared,
+    suite.run_tests([words_take_weights_from_host_memory, dumps_have_the_bytes_of_the_memory, memory_is_filled_from_every_form, debuggers_fill_memory_like_runs, differences_name_the_writer, words_that_verilog_writes_are_compared,
                      differences_are_counted_in_json, outputs_have_names, options_are_checked, programs_are_read_by_verilog, data_are_read_by_verilog,
                      options_of_asm_are_checked, damaged_words_are_rejected], suite)
     return suite.finish()

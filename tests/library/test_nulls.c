@@ -326,6 +326,11 @@ static void machines(void **state)
     NULL_CASE(tv_machine_parse_range, sink);
     assert_int_equal(tv_machine_parse_range(machine, NULL, 0, "l2:8:4:bf16", NULL, &range), TV_OK);
     assert_int_equal(tv_machine_parse_range(machine, NULL, 0, "l2", NULL, &range), TV_ERR_INPUT);
+    NULL_CASE(tv_memory_fill, programs);
+    NULL_CASE(tv_memory_fill, writer);
+    NULL_CASE(tv_memory_fill, sink);
+    assert_int_equal(tv_memory_fill(machine, NULL, 0, "l2:0", "/none/none", NULL, NULL), TV_ERR_INPUT);
+    assert_int_equal(tv_memory_fill(machine, NULL, 0, "l2:0", "/dev/null", NULL, NULL), TV_OK);
     tv_machine_free(machine);
     tv_program_free(program);
     tv_config_free(config);
