@@ -260,7 +260,8 @@ typedef struct tv_snapshot tv_snapshot;
 /* Copies the machine's state. Memory that equals that of `base`, a snapshot of the same machine that may be NULL, is
  * shared with it; `base` can be freed before the copy. The caller frees the snapshot with tv_snapshot_free.
  * TV_ERR_MEMORY: the copy would need more than `limit` bytes of its own, or the host is out of memory. TV_ERR_INPUT:
- * the machine has faulted, is traced, sends commit records or has mapped memory. Reports no diagnostics. */
+ * the machine has faulted, is traced, sends commit records, has mapped memory, or a scoreboard compares its cycles.
+ * Reports no diagnostics. */
 TV_API tv_status tv_machine_snapshot(tv_machine *machine, const tv_snapshot *base, uint64_t limit, tv_snapshot **out);
 
 /* Bytes that `snapshot` needs; of memory shared between snapshots, its fraction. */
@@ -271,8 +272,8 @@ TV_API void tv_snapshot_free(tv_snapshot *snapshot);
 
 /* Restores the state of `snapshot` in a machine of the same configuration and mode. Everything that runs afterwards has
  * the same bits and cycles. The program loaded when the snapshot was taken must still exist. TV_ERR_INPUT: the machine
- * is traced, sends commit records or has mapped memory; it is unchanged. TV_ERR_MEMORY: the state is lost; restore
- * again or free the machine. */
+ * is traced, sends commit records, has mapped memory, or a scoreboard compares its cycles; it is unchanged.
+ * TV_ERR_MEMORY: the state is lost; restore again or free the machine. */
 TV_API tv_status tv_machine_restore(tv_machine *machine, const tv_snapshot *snapshot);
 
 typedef struct tv_check_counts {

@@ -68,8 +68,10 @@ typedef TV_VEC(board_value) board_values;
 
 typedef struct board_entry {
     uint64_t tag, number, word, design_word;
+    uint64_t order; /* of the model's record */
     bool issued, retired, has_design_word;
-    uint64_t cycle, end; /* of the design and of the model */
+    bool has_deferred_end; /* the design reports its end after it has retired */
+    uint64_t cycle, end;   /* of the design and of the model */
     char insn[INSN_MAX], fault[CODE_MAX], trap[CODE_MAX];
     char *file; /* or NULL */
     unsigned line;
@@ -85,14 +87,16 @@ typedef struct board_entry {
 
 /* An instruction that has retired, to name it when a write comes late. */
 typedef struct board_retired {
-    uint64_t tag, number, word;
+    uint64_t tag, number, word, order;
     char insn[INSN_MAX];
 } board_retired;
 
-/* An instruction that has retired before the model's end was known. */
+/* An instruction that has retired before both ends were known. */
 typedef struct board_waiting {
     board_retired insn;
-    uint64_t cycle;
+    uint64_t cycle, end; /* of the design and of the model */
+    char *file;          /* owned, or NULL */
+    unsigned line;
 } board_waiting;
 
 struct tv_scoreboard {
@@ -109,6 +113,7 @@ struct tv_scoreboard {
     uint64_t retired_count, issued_count;
     uint64_t stored;      /* of open entries */
     bool has_completions; /* ends may become known after an instruction has retired */
+    bool is_hooked;       /* the machine reports them to the scoreboard */
     bool failed;          /* a comparison ran out of memory */
     tv_scoreboard_counts counts;
 };
@@ -131,8 +136,21 @@ void tv_board_close(tv_scoreboard *board, board_entry *entry);
 /* Reports an entry that has not ended, and removes it. `text` says why. */
 void tv_board_drop(tv_scoreboard *board, board_entry *entry, const char *text);
 
-/* The model's end of instruction `tag` is known now. */
-void tv_board_complete(tv_scoreboard *board, uint64_t tag, uint64_t end);
+/* Makes a scoreboard; `executes`: its machine does what is issued. */
+tv_status tv_board_new(tv_machine *machine, const tv_scoreboard_options *options, bool executes, tv_scoreboard **out);
+
+/* Lets the machine report the ends that it does not know when it executes an instruction. TV_ERR_INPUT: it does so to
+ * another scoreboard. */
+tv_status tv_board_hook(tv_scoreboard *board);
+void tv_board_flush(tv_scoreboard *board);  /* reports those of instructions in flight, as if the run ended here */
+void tv_board_unhook(tv_scoreboard *board); /* frees what waits, too */
+
+/* Keeps an entry that retires, if the comparison of its cycles must wait for an end. */
+void tv_board_wait(tv_scoreboard *board, board_entry *entry, const board_retired *insn);
+
+/* The model's end of the instruction whose record has `order` is known now; that of the design. */
+void tv_board_complete(tv_scoreboard *board, uint64_t order, uint64_t end);
+void tv_board_complete_design(tv_scoreboard *board, uint64_t order, uint64_t cycle);
 
 /* Compares the cycles in which an instruction has ended. */
 void tv_board_compare_cycles(tv_scoreboard *board, tv_mismatch *m, uint64_t expected, uint64_t actual);

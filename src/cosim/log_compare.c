@@ -6,6 +6,7 @@
 #include "base/diag.h"
 #include "cosim/board.h"
 #include "cosim/log.h"
+#include "machine/instance.h"
 
 typedef struct comparison {
     tv_scoreboard *board;
@@ -82,6 +83,13 @@ static tv_status find_order(comparison *c, const tv_commit *d, uint64_t number, 
     return TV_OK;
 }
 
+/* True if a record of its own may have the end. A machine that executes out of order knows no cycles before. */
+static bool defers_end(const comparison *c, const tv_commit *d)
+{
+    bool has_cycles = d->issue != TV_CYCLE_UNKNOWN || d->start != TV_CYCLE_UNKNOWN;
+    return d->end == TV_CYCLE_UNKNOWN && (has_cycles || !c->board->machine->target->execute);
+}
+
 static tv_status pass_events(comparison *c, const tv_commit *d, uint64_t order)
 {
     tv_scoreboard *b = c->board;
@@ -106,6 +114,8 @@ static tv_status pass_events(comparison *c, const tv_commit *d, uint64_t order)
         e->has_design_word = true;
         e->design_word = d->word;
     }
+    if (e)
+        e->has_deferred_end = defers_end(c, d);
     return TV_OK;
 }
 
@@ -113,10 +123,17 @@ static tv_status pass_events(comparison *c, const tv_commit *d, uint64_t order)
 static tv_status compare_records(comparison *c)
 {
     uint64_t number = 0, order = 0, previous = UINT64_MAX, cycle = TV_CYCLE_UNKNOWN;
+    bool is_ordered = false;
     TV_TRY(read_model(c));
     for (;;) {
         const tv_commit *d;
         TV_TRY(tv_commit_log_next(c->design, c->sink, &d, NULL));
+        if (d && d->kind == TV_COMMIT_COMPLETION && is_ordered) {
+            if (d->order == previous)
+                cycle = d->end;
+            else
+                tv_board_complete_design(c->board, d->order, d->end);
+        }
         if (d && d->kind != TV_COMMIT_INSTRUCTION)
             continue;
         bool continues = d && d->order != UINT64_MAX && d->order == previous;
@@ -127,6 +144,7 @@ static tv_status compare_records(comparison *c)
         if (!continues) {
             TV_TRY(find_order(c, d, number++, &order));
             cycle = d->end;
+            is_ordered = d->order != UINT64_MAX;
         }
         TV_TRY(pass_events(c, d, order));
         previous = order;
@@ -143,7 +161,7 @@ tv_status tv_commit_log_compare(tv_machine *machine, tv_commit_log_reader *model
         if (strcmp(tv_commit_log_target(logs[i]), tv_machine_target(machine)) != 0)
             return tv_fail(sink, TV_ERR_INPUT, TV_CODE(LOG_TARGETS), NULL, "the commit log is of %s, the machine is %s",
                            tv_commit_log_target(logs[i]), tv_machine_target(machine));
-    tv_status status = tv_scoreboard_new(machine, options, &c.board);
+    tv_status status = tv_board_new(machine, options, false, &c.board);
     if (status == TV_ERR_INPUT)
         return tv_fail_size(sink, "tv_scoreboard_options");
     if (status != TV_OK)

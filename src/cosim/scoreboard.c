@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "machine/instance.h"
+
 /* ---- Entries ---- */
 
 static void reset_entry(board_entry *e)
@@ -48,7 +50,8 @@ board_entry *tv_board_open(tv_scoreboard *b, uint64_t tag)
     if (!e)
         return NULL;
     e->tag = tag;
-    e->issued = e->retired = e->has_design_word = false;
+    e->order = b->is_hooked ? UINT64_MAX : tag; /* of a log; otherwise known at the issue */
+    e->issued = e->retired = e->has_design_word = e->has_deferred_end = false;
     e->number = e->word = e->design_word = 0;
     e->cycle = e->end = TV_CYCLE_UNKNOWN;
     e->insn[0] = e->fault[0] = e->trap[0] = '\0';
@@ -77,7 +80,7 @@ static void remove_entry(tv_scoreboard *b, board_entry *e)
 
 static board_retired describe_retired(const board_entry *e)
 {
-    board_retired r = {.tag = e->tag, .number = e->number, .word = e->word};
+    board_retired r = {.tag = e->tag, .number = e->number, .word = e->word, .order = e->order};
     memcpy(r.insn, e->insn, sizeof r.insn);
     return r;
 }
@@ -87,11 +90,9 @@ void tv_board_close(tv_scoreboard *b, board_entry *e)
     tv_board_compare(b, e);
     b->counts.instructions++;
     b->counts.faults += e->fault[0] != '\0';
-    if (b->has_completions && e->cycle != TV_CYCLE_UNKNOWN && e->end == TV_CYCLE_UNKNOWN &&
-        b->options.cycle_slack != TV_CYCLE_UNKNOWN &&
-        !TV_VEC_PUSH(&b->waiting, (board_waiting){describe_retired(e), e->cycle}))
-        b->failed = true;
-    b->retired[b->retired_count++ % RETIRED_MAX] = describe_retired(e);
+    const board_retired retired = describe_retired(e);
+    tv_board_wait(b, e, &retired);
+    b->retired[b->retired_count++ % RETIRED_MAX] = retired;
     remove_entry(b, e);
 }
 
@@ -129,6 +130,11 @@ static bool list_spaces(tv_scoreboard *b)
 
 tv_status tv_scoreboard_new(tv_machine *machine, const tv_scoreboard_options *options, tv_scoreboard **out)
 {
+    return tv_board_new(machine, options, true, out);
+}
+
+tv_status tv_board_new(tv_machine *machine, const tv_scoreboard_options *options, bool executes, tv_scoreboard **out)
+{
     tv_scoreboard_options own = {.size = sizeof own, .cycle_slack = TV_CYCLE_UNKNOWN};
     if (options && !tv_read_sized(&own, sizeof own, TV_SIZE_UP_TO(tv_scoreboard_options, plant), options))
         return TV_ERR_INPUT;
@@ -139,9 +145,12 @@ tv_status tv_scoreboard_new(tv_machine *machine, const tv_scoreboard_options *op
     b->options = own;
     b->contents = TV_COMMIT_WRITES | (own.cycle_slack == TV_CYCLE_UNKNOWN ? 0u : TV_COMMIT_CYCLES) |
                   (own.values ? TV_COMMIT_VALUES : 0u);
-    if (!list_spaces(b)) {
+    tv_status status = list_spaces(b) ? TV_OK : TV_ERR_MEMORY;
+    if (status == TV_OK && executes && own.cycle_slack != TV_CYCLE_UNKNOWN && machine->mode != TV_MODE_FUNCTIONAL)
+        status = tv_board_hook(b);
+    if (status != TV_OK) {
         tv_scoreboard_free(b);
-        return TV_ERR_MEMORY;
+        return status;
     }
     *out = b;
     return TV_OK;
@@ -151,13 +160,13 @@ void tv_scoreboard_free(tv_scoreboard *b)
 {
     if (!b)
         return;
+    tv_board_unhook(b);
     for (size_t i = 0; i < b->open.count; i++)
         free_entry(b->open.data[i]);
     for (size_t i = 0; i < b->unused.count; i++)
         free_entry(b->unused.data[i]);
     TV_VEC_FINI(&b->open);
     TV_VEC_FINI(&b->unused);
-    TV_VEC_FINI(&b->waiting);
     TV_VEC_FINI(&b->spaces);
     TV_VEC_FINI(&b->names);
     free(b);
@@ -319,28 +328,6 @@ tv_status tv_board_issue(tv_scoreboard *b, board_entry *e, const tv_commit *c)
     return b->failed ? TV_ERR_MEMORY : status;
 }
 
-void tv_board_complete(tv_scoreboard *b, uint64_t tag, uint64_t end)
-{
-    board_entry *e = tv_board_find(b, tag);
-    if (e) {
-        e->end = end;
-        return;
-    }
-    for (size_t i = 0; i < b->waiting.count; i++) {
-        const board_waiting *w = &b->waiting.data[i];
-        if (w->insn.tag != tag)
-            continue;
-        tv_mismatch m = {.kind = TV_MISMATCH_CYCLE,
-                         .tag = tag,
-                         .number = w->insn.number,
-                         .word = w->insn.word,
-                         .insn = w->insn.insn[0] ? w->insn.insn : NULL};
-        tv_board_compare_cycles(b, &m, end, w->cycle);
-        b->waiting.data[i] = b->waiting.data[--b->waiting.count];
-        return;
-    }
-}
-
 /* ---- Events ---- */
 
 tv_status tv_scoreboard_issue(tv_scoreboard *b, uint64_t tag, uint64_t word)
@@ -354,6 +341,8 @@ tv_status tv_scoreboard_issue(tv_scoreboard *b, uint64_t tag, uint64_t word)
     TV_TRY(tv_machine_execute(b->machine, word, b->contents, &commit));
     commit.word = word;
     e = tv_board_open(b, tag);
+    if (e)
+        e->order = commit.order;
     return e ? tv_board_issue(b, e, &commit) : TV_ERR_MEMORY;
 }
 
@@ -486,6 +475,7 @@ tv_status tv_scoreboard_hang(tv_scoreboard *b, uint64_t tag, uint64_t cycles)
 
 tv_status tv_scoreboard_finish(tv_scoreboard *b, tv_scoreboard_counts *out)
 {
+    tv_board_flush(b);
     while (b->open.count) {
         board_entry *e = b->open.data[0];
         tv_board_drop(b, e, e->issued ? "it has not retired at the end of the run" : "it has not been issued");

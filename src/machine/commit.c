@@ -17,6 +17,27 @@ tv_status tv_machine_commits(tv_machine *machine, unsigned contents, const tv_co
     return TV_OK;
 }
 
+tv_status tv_machine_completions(tv_machine *machine, const tv_commit_sink *sink)
+{
+    tv_recorder *r = tv_recorder_of(machine);
+    if (!r)
+        return TV_ERR_MEMORY;
+    machine->mute_trace = machine->mute_recorder = true;
+    tv_machine_attach_events(machine, false);
+    r->completions = sink ? *sink : (tv_commit_sink){0};
+    machine->mute_trace = machine->mute_recorder = false;
+    tv_machine_attach_events(machine, machine->sink.event || tv_recorder_needs_events(r));
+    return TV_OK;
+}
+
+void tv_machine_flush_completions(tv_machine *machine)
+{
+    machine->mute_trace = true;
+    tv_machine_attach_events(machine, false);
+    machine->mute_trace = false;
+    tv_machine_attach_events(machine, machine->sink.event || tv_recorder_needs_events(machine->recorder));
+}
+
 tv_status tv_machine_execute(tv_machine *machine, uint64_t word, unsigned contents, tv_commit *out)
 {
     const tv_target *target = machine->target;

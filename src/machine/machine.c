@@ -285,7 +285,7 @@ int tv_machine_state_at(tv_machine *machine, unsigned i, tv_state_value *out)
 tv_status tv_machine_snapshot(tv_machine *machine, const tv_snapshot *near, uint64_t limit, tv_snapshot **out)
 {
     if (machine->sink.event || machine->mapped || tv_recorder_is_active(machine->recorder) ||
-        machine->target->fault(machine->state))
+        tv_recorder_needs_events(machine->recorder) || machine->target->fault(machine->state))
         return TV_ERR_INPUT;
     TV_TRY(tv_snapshot_take(machine->state, machine->target->visit_state, near, limit, out));
     (*out)->program = machine->program;
@@ -295,7 +295,8 @@ tv_status tv_machine_snapshot(tv_machine *machine, const tv_snapshot *near, uint
 
 tv_status tv_machine_restore(tv_machine *machine, const tv_snapshot *snapshot)
 {
-    if (machine->sink.event || machine->mapped || tv_recorder_is_active(machine->recorder))
+    if (machine->sink.event || machine->mapped || tv_recorder_is_active(machine->recorder) ||
+        tv_recorder_needs_events(machine->recorder))
         return TV_ERR_INPUT;
     TV_TRY(tv_snapshot_restore(machine->state, machine->target->visit_state, snapshot));
     machine->program = snapshot->program;

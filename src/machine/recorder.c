@@ -54,7 +54,7 @@ bool tv_recorder_is_active(const tv_recorder *r) { return r && r->sink.commit; }
 
 bool tv_recorder_needs_events(const tv_recorder *r)
 {
-    return tv_recorder_is_active(r) && r->contents & TV_COMMIT_CYCLES;
+    return r && (r->completions.commit || (r->sink.commit && r->contents & TV_COMMIT_CYCLES));
 }
 
 static void send(const tv_recorder *r, const tv_commit *commit)
@@ -184,10 +184,12 @@ void tv_recorder_event(tv_recorder *r, const tv_event *event)
     }
     p->complete = true;
     uint64_t issue = p->issue == TV_CYCLE_UNKNOWN ? event->start : p->issue;
-    send(
-        r,
-        &(tv_commit){
-            .kind = TV_COMMIT_COMPLETION, .order = p->order, .issue = issue, .start = event->start, .end = event->end});
+    const tv_commit commit = {
+        .kind = TV_COMMIT_COMPLETION, .order = p->order, .issue = issue, .start = event->start, .end = event->end};
+    if (r->contents & TV_COMMIT_CYCLES)
+        send(r, &commit);
+    if (r->completions.commit)
+        r->completions.commit(r->completions.user, &commit);
 }
 
 /* ---- Records ---- */

@@ -31,7 +31,8 @@ typedef struct tv_recorded_space {
 
 struct tv_recorder {
     tv_machine *machine;
-    tv_commit_sink sink; /* without a function: none */
+    tv_commit_sink sink;        /* without a function: none */
+    tv_commit_sink completions; /* of COMPLETION records, whatever `sink` receives; the same */
     unsigned contents;
     uint64_t order, executed;
     tv_recorded_space spaces[TV_RECORDED_SPACES];
@@ -49,6 +50,13 @@ struct tv_recorder {
 /* The machine's recorder, created when there is none. NULL: out of memory. */
 tv_recorder *tv_recorder_of(tv_machine *machine);
 void tv_recorder_free(tv_recorder *recorder);
+
+/* Sends the COMPLETION records of instructions whose records have TV_COMMIT_CYCLES to `sink`, beside those of
+ * tv_machine_commits; NULL ends it. */
+tv_status tv_machine_completions(tv_machine *machine, const tv_commit_sink *sink);
+
+/* Emits the completions of instructions in flight as if the run ended at this point. */
+void tv_machine_flush_completions(tv_machine *machine);
 
 /* Whether commit records are sent, and whether they need the machine's events. `recorder` may be NULL. */
 bool tv_recorder_is_active(const tv_recorder *recorder);

@@ -9,6 +9,7 @@
 
 #define EXP UINT64_C(0x4000000004000200)    /* cvo.exp l2[0x10], l2[0], len=8 */
 #define MEMSET UINT64_C(0x3000008000100010) /* memset fmap_shape[0], 8, 1, 1 */
+#define LOAD UINT64_C(0x2800000000000000)   /* memcpy l2[0], host[0], shape=0; | 1: async */
 #define ILLEGAL UINT64_C(0xF000000000000000)
 
 static tv_machine *machine;
@@ -232,6 +233,57 @@ static void cycles_are_compared_within_a_slack(void **state)
             else
                 expect_one("wrong-cycle/CVO_EXP");
         }
+}
+
+static void keep_end(void *user, const tv_commit *commit)
+{
+    uint64_t *ends = user;
+    if (commit->end != TV_CYCLE_UNKNOWN)
+        ends[commit->order] = commit->end;
+}
+
+/* The model knows the end of a copy when the next instruction has issued, that of the last one at the end. */
+static void cycles_known_after_retirement_are_compared(void **state)
+{
+    (void)state;
+    enum { COUNT = 4 };
+    static const uint64_t words[COUNT] = {MEMSET, LOAD, LOAD | 1, LOAD | 1};
+    static const uint8_t zeros[16];
+    uint64_t ends[COUNT];
+    open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+    OK(tv_machine_commits(machine, TV_COMMIT_CYCLES, &(tv_commit_sink){keep_end, ends}));
+    for (unsigned i = 0; i < COUNT; i++)
+        OK(tv_machine_execute(machine, words[i], TV_COMMIT_CYCLES, NULL));
+    OK(tv_machine_commits(machine, 0, NULL));
+    for (unsigned late = 0; late <= COUNT; late++) { /* COUNT: none is */
+        open_board(NULL, 2, 0);
+        tv_scoreboard *second;
+        tv_scoreboard_options options = {.size = sizeof options, .cycle_slack = 0};
+        tv_snapshot *snapshot;
+        assert_int_equal(tv_scoreboard_new(machine, &options, &second), TV_ERR_INPUT);
+        assert_int_equal(tv_machine_snapshot(machine, NULL, UINT64_MAX, &snapshot), TV_ERR_INPUT);
+        for (unsigned i = 0; i < COUNT; i++) {
+            unsigned tag = COUNT - 1 - i; /* another number than the order of its record */
+            if (tag)
+                OK(tv_scoreboard_write(board, tag - 1, "l2", 0, zeros, 16, NULL));
+            OK(tv_scoreboard_issue(board, tag, words[i]));
+            if (i == 0)
+                OK(tv_scoreboard_write(board, tag, "const", 0, entry, 6, NULL));
+            OK(tv_scoreboard_retire(board, tag, ends[i] + (i == late ? 3 : 2)));
+        }
+        if (late == COUNT)
+            expect_none();
+        else
+            expect_one(late ? "wrong-cycle/MEMCPY_LOAD" : "wrong-cycle/MEMSET");
+        assert_true(late == COUNT || found[0].number == late);
+    }
+    open_board(NULL, 2, 0);
+    OK(tv_scoreboard_issue(board, 0, MEMSET));
+    tv_scoreboard_free(board); /* the machine is as before */
+    board = NULL;
+    tv_snapshot *snapshot;
+    OK(tv_machine_snapshot(machine, NULL, UINT64_MAX, &snapshot));
+    tv_snapshot_free(snapshot);
 }
 
 /* Whether the rules accept `bits` in place of 1.0 in element 0. */
@@ -479,6 +531,11 @@ static void several_ranges_of_an_instruction_are_compared(void **state)
     }
 }
 
+/* The records of a design like MODEL, with orders. */
+#define A "\"effects\":[{\"space\":\"l2\",\"addr\":1,\"after\":\"0102\"}]"
+#define B "{\"order\":2,\"fault\":\"TV-P010\"}\n"
+#define C(cycles) "{\"order\":3," cycles "\"effects\":[{\"space\":\"l2\",\"addr\":2,\"after\":\"03\"}]}\n"
+
 static void logs_are_compared(void **state)
 {
     (void)state;
@@ -508,6 +565,19 @@ static void logs_are_compared(void **state)
         {HEAD "{\"effects\":[{\"space\":\"l2\",\"addr\":1,\"after\":\"0102\"}]}\n{\"fault\":\"TV-P010\"}\n"
               "{\"effects\":[{\"space\":\"l2\",\"addr\":2,\"after\":\"03\"}]}\n{\"fault\":\"TV-P010\"}\n",
          "no-issue"},
+        /* ends in records of their own: before the next instruction, after it, and at the end */
+        {HEAD "{\"order\":1,\"start\":2," A "}\n{\"kind\":\"completion\",\"order\":1,\"end\":16}\n" B C("\"end\":50,"),
+         "wrong-cycle/A"},
+        {HEAD "{\"order\":1,\"start\":2," A "}\n" B
+              "{\"kind\":\"completion\",\"order\":1,\"end\":16}\n" C("\"end\":50,"),
+         "wrong-cycle/A"},
+        {HEAD "{\"order\":1,\"start\":2," A
+              "}\n" B C("\"start\":2,") "{\"kind\":\"completion\",\"order\":3,\"end\":44}\n",
+         "wrong-cycle/C"},
+        {HEAD "{\"order\":1,\"start\":2," A
+              "}\n" B C("\"start\":2,") "{\"kind\":\"completion\",\"order\":1,\"end\":15}\n"
+                                        "{\"kind\":\"completion\",\"order\":3,\"end\":45}\n",
+         NULL},
     };
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
         tv_scoreboard_counts counts = compare_logs(cases[i].design);
@@ -532,6 +602,7 @@ int main(void)
         cmocka_unit_test(a_data_mismatch_names_element_and_lane),
         cmocka_unit_test(each_kind_of_mismatch_has_its_class),
         cmocka_unit_test(cycles_are_compared_within_a_slack),
+        cmocka_unit_test(cycles_known_after_retirement_are_compared),
         cmocka_unit_test(rules_accept_differences),
         cmocka_unit_test(zeros_and_nans_have_rules),
         cmocka_unit_test(known_mismatches_are_waived_with_a_reason),
