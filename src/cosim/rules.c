@@ -67,6 +67,8 @@ typedef struct parse {
     tv_sv rest;
     unsigned line;
     char section[256]; /* of the newest rule or waiver */
+    char header[256];  /* of the newest section, until it has a pair; "": none */
+    unsigned header_line;
     const tv_diag_sink *sink;
     tv_status status;
 } parse;
@@ -76,6 +78,26 @@ static void report_line(parse *p, const char *hint, const char *message, const c
     tv_source_loc loc = {.file = p->name, .line = p->line, .index = -1};
     tv_report(p->sink, TV_ERROR, TV_CODE(RULES_FORM), &loc, hint, "%s%.100s", message, text);
     p->status = TV_ERR_INPUT;
+}
+
+/* Reports a section that has ended without a pair, for which inih calls nothing. A rule without keys has no effect. */
+static void check_header(parse *p)
+{
+    unsigned line = p->line;
+    if (p->header[0] && strncmp(p->header, "rule ", 5) != 0) {
+        p->line = p->header_line;
+        report_line(p, "[waive wrong-data/CVO_SIN/l2] and reason = TEXT",
+                    "a section has no reason for a waiver: ", p->header);
+        p->line = line;
+    }
+    p->header[0] = '\0';
+}
+
+static void keep_header(parse *p, const char *line)
+{
+    check_header(p);
+    snprintf(p->header, sizeof p->header, "%.*s", (int)strcspn(line + 1, "]"), line + 1);
+    p->header_line = p->line;
 }
 
 /* Reads the next line without its indentation, which inih takes for the continuation of a value. */
@@ -96,6 +118,8 @@ static char *next_line(char *line, int size, void *user)
     if (n > skipped)
         memcpy(line, p->rest.ptr + skipped, n - skipped);
     line[n - skipped] = '\0';
+    if (line[0] == '[')
+        keep_header(p, line);
     size_t step = end ? (size_t)(end - p->rest.ptr) + 1 : p->rest.len;
     p->rest = (tv_sv){p->rest.ptr + step, p->rest.len - step};
     return line;
@@ -202,6 +226,7 @@ static int set_pair(void *user, const char *section, const char *name, const cha
     parse *p = user;
     bool is_new = strcmp(p->section, section) != 0;
     snprintf(p->section, sizeof p->section, "%s", section);
+    p->header[0] = '\0';
     if (strncmp(section, "rule ", 5) == 0)
         set_rule(p, section, is_new, name, text);
     else if (strncmp(section, "waive ", 6) == 0)
@@ -220,6 +245,7 @@ tv_status tv_rules_parse(const char *name, const void *text, size_t size, const 
     if (!p.rules)
         return tv_fail_memory(sink);
     int bad_line = ini_parse_stream(next_line, &p, set_pair, &p);
+    check_header(&p);
     if (bad_line < 0 || p.status == TV_ERR_MEMORY) {
         p.status = tv_fail_memory(sink);
     } else if (bad_line > 0 && p.status == TV_OK) {

@@ -412,6 +412,10 @@ static void rules_with_errors_are_rejected(void **state)
         "[other]\nx = 1\n",
         "steps = 1\n",
         "[rule * *]\nsteps\n",
+        "[waive a]\n",
+        "[waive a]\n[rule * *]\nsteps = 1\n",
+        "[rule * *]\nsteps = 1\n[waive a]\n; reason = later",
+        "[waive a]\nreason = x\n[other]\n",
     };
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
         tv_rules *rules = NULL;
