@@ -289,6 +289,12 @@ static tv_status check_options(cli *c)
     for (unsigned i = 0; i < CLI_COUNTOF(names); i++)
         if (cli_value(c, names[i]) && cli_overwrites_input(c, "coverage", cli_value(c, names[i])))
             return TV_ERR_INPUT;
+    const char *output = cli_value(c, "output"), *page = cli_value(c, "html");
+    if (output && page && (strcmp(output, page) == 0 || cli_same_file(output, page))) {
+        cli_error(c, CLI_E_SAME_FILE, "choose another name for one of them",
+                  "--output and --html cannot both go to '%s'", page);
+        return TV_ERR_INPUT;
+    }
     return TV_OK;
 }
 

@@ -92,6 +92,7 @@ def mistakes_are_errors(t):
             ((source, "--fail-below", "50"), 1, "TV-V011"), ((source, "--fail-below", "x"), 2, "--fail-below"),
             ((source, "--list", "some"), 2, "--list"), ((source, "-o", source), 2, "TV-U007"),
             ((source, "-m", t.write("bad.jsonl", "{}\n")), 2, "TV-V010"),
+            ((source, "-o", t.path("both"), "--html", t.path("both")), 2, "TV-U007"),
             (("-t", "pccx", "--close", t.path("no"), "-n", "0"), 2, "--instructions")):
         status, _, err = t.call("cover", *arguments)
         t.expect(" ".join(arguments), status == code and text in err, (status, err))
