@@ -16,6 +16,7 @@ static const cli_option options[] = {
 };
 
 enum { PATH_SIZE = 4200 };
+enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127 }; /* statuses of the shell */
 enum { SOURCE, ELF, HEX, DESIGN_LOG, MODEL_LOG, PATHS };
 static const char *const file_names[PATHS] = {"test.s", "test.elf", "test.hex", "design.log", "model.log"};
 static const char *const placeholders[MODEL_LOG] = {"{}", "{elf}", "{hex}", "{log}"};
@@ -142,6 +143,11 @@ static tv_status test_program(reducer *r, const char *source, const tv_program *
         cli_error(r->c, CLI_E_FILE, NULL, "cannot run the command: %s", strerror(errno));
         return TV_ERR_IO;
     }
+    if (r->tests == 1 && (f->status == NOT_EXECUTABLE || f->status == NOT_FOUND)) {
+        cli_error(r->c, CLI_E_VALUE, "-v prints what the shell says",
+                  "the command cannot be run: the shell ends with status %d", f->status);
+        return TV_ERR_INPUT;
+    }
     if (!r->has_log)
         return TV_OK;
     status = write_model_log(r, program);
@@ -241,8 +247,12 @@ static tv_status parse_options(reducer *r)
         cli_error(r->c, CLI_E_VALUE, "seconds, for example 2.5", "--timeout cannot be '%s'", timeout);
         return TV_ERR_INPUT;
     }
-    if (!r->command || !strchr(r->command, '{')) {
-        cli_error(r->c, CLI_E_VALUE, "write it like --command './bench {}'",
+    bool has_program = false;
+    for (unsigned i = 0; r->command && i < DESIGN_LOG; i++)
+        has_program = has_program || strstr(r->command, placeholders[i]);
+    if (!has_program) {
+        cli_error(r->c, CLI_E_VALUE,
+                  "write it like --command './bench {}'; {elf} and {hex} are the paths of other forms",
                   r->command ? "the command has no placeholder for the program" : "reduce needs a --command");
         return TV_ERR_INPUT;
     }

@@ -191,7 +191,8 @@ def programs_are_reduced(t):
     t.expect("by a time-out", code == 0 and "exit status 124" in out_text and "; 1 of 60" in out_text, out_text + err)
     for arguments, error in (((source, "-x", "test -s {}"), "TV-V006"), (("examples/cmdq/ffn.json", "-x", "false {}"), "TV-V007"), ((source,), "TV-U004"),
                              ((source, "-x", "false"), "TV-U004"), ((source, "-x", "false {}", "--rules", source), "TV-U006"),
-                             ((source, "-x", "false {}", "-o", source), "TV-U007"), ((source, "-x", "true {log}"), "TV-F001")):
+                             ((source, "-x", "false {}", "-o", source), "TV-U007"), ((source, "-x", "true {} {log}"), "TV-F001"),
+                             ((source, "-x", "true {log}"), "TV-U004"), ((source, "-x", "false {file}"), "TV-U004"), ((source, "-x", "/none/bench {}"), "TV-U004")):
         code, _, err = t.call("reduce", *arguments)
         t.expect(" ".join(arguments), code == 2 and error in err, err)
 
