@@ -165,7 +165,10 @@ typedef struct tv_scoreboard_counts {
 } tv_scoreboard_counts;
 
 /* Compares a design with `machine`, whose instructions it executes with tv_machine_execute. Events come in any order
- * with a tag that the caller chooses: a number that no instruction has that is issued and has not retired. */
+ * with a tag that the caller chooses: a number that no instruction has that is issued and has not retired. The tag of
+ * an instruction that has retired may be issued again; before that, its events are late ones of the retired
+ * instruction.
+ */
 typedef struct tv_scoreboard tv_scoreboard;
 
 /* Makes a scoreboard. `machine` is borrowed until tv_scoreboard_free; the caller may load and write it between the

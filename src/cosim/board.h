@@ -26,9 +26,9 @@ enum {
 
 /* A space of the machine. */
 typedef struct board_space {
-    const char *name; /* static */
-    unsigned base;    /* index of the space that has its bytes */
-    uint64_t unit_bytes;
+    const char *name;          /* static */
+    unsigned base;             /* index of the space that has its bytes */
+    uint64_t unit_bytes, size; /* size: units */
     tv_dtype type;
 } board_space;
 

@@ -62,6 +62,9 @@ const char *tv_log_parse_line(tv_sv line, tv_arena *arena, text_table *texts, tv
 const char *tv_log_parse_record(const uint8_t *data, size_t size, tv_arena *arena, text_table *texts, tv_commit *out,
                                 bool *memory);
 
+/* The name of the log in messages. */
+const char *tv_log_name(const tv_commit_log_reader *reader);
+
 /* The object with the parameters in the header, or NULL. */
 const tv_json_value *tv_log_settings(const tv_commit_log_reader *reader);
 

@@ -14,6 +14,7 @@ typedef struct comparison {
     const tv_diag_sink *sink;
     const tv_commit *pending; /* of the model: read, and not issued */
     uint64_t pending_order;   /* its own, or its number among the instructions */
+    uint64_t pending_line, design_line;
     bool model_ended;
     uint64_t last_order; /* of the model's record that was issued last */
     uint64_t issued;
@@ -24,7 +25,7 @@ static tv_status read_model(comparison *c)
 {
     for (c->pending = NULL; !c->pending && !c->model_ended;) {
         const tv_commit *commit;
-        TV_TRY(tv_commit_log_next(c->model, c->sink, &commit, NULL));
+        TV_TRY(tv_commit_log_next(c->model, c->sink, &commit, &c->pending_line));
         if (!commit)
             c->model_ended = true;
         else if (commit->kind == TV_COMMIT_COMPLETION)
@@ -37,10 +38,17 @@ static tv_status read_model(comparison *c)
     return TV_OK;
 }
 
-static tv_status fail_model(comparison *c, const char *what)
+static tv_status fail_record(const comparison *c, const tv_commit_log_reader *log, uint64_t line, const char *what,
+                             const char *name)
 {
-    return tv_fail(c->sink, TV_ERR_INPUT, TV_CODE(LOG_FORM), NULL, "the log of the model: %s at order %llu", what,
-                   (unsigned long long)c->last_order);
+    tv_source_loc loc = {.file = tv_log_name(log), .line = (unsigned)tv_min_u64(line, UINT32_MAX), .index = -1};
+    tv_report(c->sink, TV_ERROR, TV_CODE(LOG_FORM), &loc, NULL, "%s%s", what, name);
+    return TV_ERR_INPUT;
+}
+
+static tv_status fail_model(const comparison *c, const char *what)
+{
+    return fail_record(c, c->model, c->pending_line, what, "");
 }
 
 /* Issues the pending record, with all records of the same order. */
@@ -97,12 +105,11 @@ static tv_status pass_events(comparison *c, const tv_commit *d, uint64_t order)
         const tv_effect *f = &d->effects[i];
         if (!f->write || f->queue || strcmp(f->space, "mmio") == 0)
             continue;
-        tv_status status = f->after ? tv_scoreboard_write(b, order, f->space, f->addr, f->after, (size_t)f->bytes, NULL)
-                                    : TV_ERR_INPUT;
+        if (!f->after)
+            return fail_record(c, c->design, c->design_line, "an instruction writes without 'after', to ", f->space);
+        tv_status status = tv_scoreboard_write(b, order, f->space, f->addr, f->after, (size_t)f->bytes, NULL);
         if (status == TV_ERR_INPUT)
-            return tv_fail(c->sink, status, TV_CODE(LOG_FORM), NULL,
-                           "the log of the design has a write to '%s' without bytes, or the machine has no such space",
-                           f->space);
+            return fail_record(c, c->design, c->design_line, "the machine has no address space ", f->space);
         TV_TRY(status);
     }
     for (unsigned i = 0; i < d->value_count; i++)
@@ -127,7 +134,7 @@ static tv_status compare_records(comparison *c)
     TV_TRY(read_model(c));
     for (;;) {
         const tv_commit *d;
-        TV_TRY(tv_commit_log_next(c->design, c->sink, &d, NULL));
+        TV_TRY(tv_commit_log_next(c->design, c->sink, &d, &c->design_line));
         if (d && d->kind == TV_COMMIT_COMPLETION && is_ordered) {
             if (d->order == previous)
                 cycle = d->end;

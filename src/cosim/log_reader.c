@@ -197,6 +197,8 @@ const char *tv_commit_log_target(const tv_commit_log_reader *r)
     return tv_json_string(tv_json_get(r->header, "target"));
 }
 
+const char *tv_log_name(const tv_commit_log_reader *r) { return r->name; }
+
 const tv_json_value *tv_log_settings(const tv_commit_log_reader *r)
 {
     const tv_json_value *v = tv_json_get(r->header, "config");

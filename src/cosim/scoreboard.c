@@ -120,7 +120,7 @@ static bool list_spaces(tv_scoreboard *b)
 {
     tv_space space;
     for (unsigned i = 0; tv_machine_space_at(b->machine, i, &space); i++)
-        if (!TV_VEC_PUSH(&b->spaces, (board_space){space.name, i, space.unit_bytes, space.type}))
+        if (!TV_VEC_PUSH(&b->spaces, (board_space){space.name, i, space.unit_bytes, space.size, space.type}))
             return false;
     for (unsigned i = 0; tv_machine_space_at(b->machine, i, &space); i++)
         if (space.alias_of)
@@ -280,6 +280,11 @@ static bool copy_values(tv_scoreboard *b, board_entry *e, const tv_commit *c)
     return to != NULL;
 }
 
+static bool is_inside(const board_space *space, const tv_effect *f)
+{
+    return f->addr <= space->size && f->bytes <= (space->size - f->addr) * space->unit_bytes;
+}
+
 static tv_status copy_effects(tv_scoreboard *b, board_entry *e, const tv_commit *c)
 {
     for (unsigned i = 0; i < c->effect_count; i++) {
@@ -287,7 +292,7 @@ static tv_status copy_effects(tv_scoreboard *b, board_entry *e, const tv_commit 
         unsigned space = find_space(b, f->space);
         if (!is_compared(f))
             continue;
-        if (space == b->spaces.count || f->addr > UINT64_MAX / 2 / b->spaces.data[space].unit_bytes)
+        if (space == b->spaces.count || !is_inside(&b->spaces.data[space], f))
             return TV_ERR_INPUT;
         if (!reserve_bytes(b, e, f->bytes))
             return TV_ERR_MEMORY;

@@ -597,6 +597,40 @@ static void logs_are_compared(void **state)
     }
 }
 
+static void keep_location(void *user, const tv_diag *diag) { snprintf(user, 64, "%s:%u", diag->file, diag->line); }
+
+static void damaged_logs_are_located(void **state)
+{
+    (void)state;
+#define WRITES(effect) HEAD "{\"order\":1," A "}\n{\"order\":2,\"effects\":[{" effect "}]}\n"
+    static const char good[] = HEAD "{\"order\":1," A "}\n",
+                      *const cases[] = {
+                          WRITES("\"space\":\"l2\",\"addr\":1,\"bytes\":99999999999999"),
+                          WRITES("\"space\":\"l2\",\"addr\":1023,\"after\":\"0000000000000000000000000000000000\""),
+                          WRITES("\"space\":\"l2\",\"addr\":\"0x7fffffffffffffff\",\"after\":\"00\""),
+                          WRITES("\"space\":\"l9\",\"addr\":1,\"after\":\"00\""),
+                          HEAD "{\"order\":1," A "}\n{\"order\":1," A "}\n{\"order\":0," A "}\n",
+                      };
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (unsigned is_design = 0; is_design < 2; is_design++) {
+            char location[64] = "";
+            tv_diag_sink sink = {keep_location, location};
+            tv_commit_log_reader *logs[2];
+            tv_scoreboard_counts counts;
+            if (is_design && i != 0 && i != 3)
+                continue; /* what a design writes outside of a space is a mismatch */
+            open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+            for (unsigned k = 0; k < 2; k++) {
+                const char *text = k == is_design ? cases[i] : good;
+                OK(tv_commit_log_read_bytes(k ? "design" : "model", text, strlen(text), NULL, &logs[k]));
+            }
+            assert_int_equal(tv_commit_log_compare(machine, logs[0], logs[1], NULL, &sink, &counts), TV_ERR_INPUT);
+            assert_string_equal(location, is_design ? "design:3" : i == 4 ? "model:4" : "model:3");
+            tv_commit_log_close(logs[0]);
+            tv_commit_log_close(logs[1]);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -616,6 +650,7 @@ int main(void)
         cmocka_unit_test(the_state_is_compared_and_seeds_a_design),
         cmocka_unit_test(several_ranges_of_an_instruction_are_compared),
         cmocka_unit_test(logs_are_compared),
+        cmocka_unit_test(damaged_logs_are_located),
     };
     return cmocka_run_group_tests(tests, NULL, close_boards);
 }
