@@ -39,6 +39,7 @@ struct event {
 
 constexpr unsigned TESTS = 400;    // of a reduction
 constexpr unsigned RATE_RUNS = 20; // seeds of a count of products
+constexpr unsigned IDLE = 4;       // cycles after the last instruction of a repetition
 constexpr unsigned WARM = 500;     // instructions before it, until memories have data
 
 static void reset(design &dut, lockstep *model, int number)
@@ -256,6 +257,8 @@ static void repeat(design &dut, int number, unsigned seed, const std::vector<eve
         if (execute(dut, model, e.kind, e.addr, e.data))
             return;
     }
+    for (unsigned i = 0; i < IDLE; i++) // for late writes
+        execute(dut, model, 0, 0, events.back().data);
 }
 
 // The class in "MISMATCH: instruction N (WORD) TEXT: CLASS: MESSAGE"; empty if there is no mismatch.

@@ -20,8 +20,8 @@ SKIPPED = 77
 DESIGNS = ("pccx", "opennpu")
 
 
-def make(root, build, target):
-    command = ["make", "-s", "-C", os.path.join(root, "examples", "rtl"), "BUILD=" + build, target]
+def make(root, build, target, *variables):
+    command = ["make", "-s", "-C", os.path.join(root, "examples", "rtl"), "BUILD=" + build, *variables, target]
     p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return p.returncode, p.stdout
 
@@ -67,6 +67,47 @@ def check_icarus(suite, root, build, design):
         suite.expect("%s with Icarus: %s" % (design, name), word in text, text)
 
 
+# A write of what L2 has already, in the cycle after the end of an instruction, unless the next one begins.
+LATE = (("            default:\n                write_valid = 1'b0;\n",
+         "            default: begin\n                write_valid = ended && !instr_valid;\n                write_data = first;\n            end\n"),
+        ("    always @* begin\n        write_valid = 1'b0;\n",
+         "    logic ended;\n    logic [127:0] first;\n    assign first = l2[0];\n    always_ff @(posedge clk) ended <= retire_valid && !rst;\n"
+         "    always @* begin\n        write_valid = 1'b0;\n"))
+
+
+def check_late_writes(suite, root, build):
+    """A write between instructions is reported by each bench, in the same words."""
+    copy = os.path.join(build, "rtl", "late")
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(os.path.join(root, "examples", "rtl"), os.path.join(copy, "examples", "rtl"))
+    core = os.path.join(copy, "examples", "rtl", "pccx", "pccx_core.sv")
+    with open(core, encoding="utf-8") as file:
+        text = file.read()
+    for before, after in LATE:
+        suite.expect("the place of the error", text.count(before) == 1, before)
+        text = text.replace(before, after)
+    with open(core, "w", encoding="utf-8") as file:
+        file.write(text)
+    benches = ["pccx", "pccx-dpi"] + (["pccx-icarus"] if shutil.which("iverilog") else [])
+    found = []
+    for bench in benches:
+        status, text = make(copy, build, bench, "OUT=" + copy)
+        suite.expect("late: %s builds" % bench, status == 0, text)
+        folder, tool = os.path.join(copy, bench), os.path.join(build, "examples", "rtl", "lockstep_log")
+        if bench == "pccx-icarus":
+            with open(os.path.join(folder, "events.hex"), "wb") as file:
+                subprocess.run([tool, "events", "pccx", "200", "1"], stdout=file, check=True)
+            run(folder, "vvp", "bench")
+            with open(os.path.join(folder, "commits.log"), "rb") as file:
+                text = subprocess.run([tool, "compare", "pccx", "200", "1"], stdin=file, stdout=subprocess.PIPE, check=False).stdout.decode()
+        else:
+            text = run(folder, "./bench", *(("200", "1") if bench == "pccx" else ("+count=200", "+seed=1")))[1]
+        found.append(re.findall(r"^MISMATCH.*", text, re.M)[:1])
+    suite.expect("late writes are found", found[0] and ": late-write/" in found[0][0], found[0])
+    for bench, lines in zip(benches[1:], found[1:]):
+        suite.equal("late writes with " + bench, lines, found[0])
+
+
 def main():
     options = suites.parse_arguments(__doc__, "root", "build")
     if not shutil.which("verilator"):
@@ -80,6 +121,7 @@ def main():
         check_verilator(suite, options.root, build, design)
         if shutil.which("iverilog"):
             check_icarus(suite, options.root, build, design)
+    check_late_writes(suite, options.root, build)
     return suite.finish()
 
 

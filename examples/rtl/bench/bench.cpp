@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A design in lockstep with the model: bench [INSTRUCTIONS [SEED]]. `design` is the class that Verilator has made of it.
-#include <algorithm>
-#include <cstdlib>
+// A design in lockstep with the model: bench [INSTRUCTIONS [SEED]]. `design` is the class that Verilator has made of
+// it.
 #include "design.h"
 #include "lockstep.h"
+#include <algorithm>
+#include <cstdlib>
 #ifdef STREAM
 #define PCCX(...) __VA_ARGS__ // ports that only the pccx design has
 #else
@@ -12,15 +13,14 @@
 
 static void clock_cycle(design &dut)
 {
-    dut.eval();
     dut.clk = 1;
     dut.eval();
     dut.clk = dut.load_valid = dut.instr_valid = 0;
     PCCX(dut.stream_valid = 0;)
-    dut.eval();
 }
 
 // Passes an event to the design. An instruction executes to its end, and what it commits is compared: 1 is a mismatch.
+// Outputs are those of the whole cycle, after the inputs have settled.
 static int execute(design &dut, lockstep *model, uint32_t kind, uint32_t addr, const uint32_t *data)
 {
     dut.load_valid = kind == LOCKSTEP_LOAD;
@@ -29,13 +29,14 @@ static int execute(design &dut, lockstep *model, uint32_t kind, uint32_t addr, c
     PCCX(dut.stream_valid = kind == LOCKSTEP_STREAM; dut.stream_addr = addr; dut.stream_beats = data[0];)
     dut.instr_valid = kind == LOCKSTEP_INSTRUCTION;
     dut.instr = data[0] | uint64_t(data[1]) << 32;
-    clock_cycle(dut);
-    for (unsigned cycle = 0, done = kind != LOCKSTEP_INSTRUCTION; !done; clock_cycle(dut)) {
-        if (dut.write_valid)
+    for (unsigned cycle = 0, done = 0; !done; clock_cycle(dut)) {
+        dut.eval();
+        if (dut.write_valid && !dut.rst)
             lockstep_write(model, dut.write_space, dut.write_addr, dut.write_data.data(), dut.write_mask);
         PCCX(if (dut.value_valid) lockstep_value(model, dut.value_kind, dut.value_element, dut.value);)
-        done = dut.retire_valid;
-        if (done ? lockstep_retire(model, dut.retire_fault) : ++cycle == 50000 && lockstep_hang(model, cycle))
+        bool retires = dut.retire_valid && !dut.rst;
+        done = retires || kind != LOCKSTEP_INSTRUCTION;
+        if (retires ? lockstep_retire(model, dut.retire_fault) : ++cycle == 50000 && lockstep_hang(model, cycle))
             return 1;
     }
     return 0;

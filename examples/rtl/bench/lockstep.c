@@ -22,7 +22,7 @@ struct lockstep {
     unsigned word_bytes;
     uint64_t word;
     uint64_t instructions, unsupported; /* of all; those that the design leaves out, which the model does not execute */
-    int issued, left_out;               /* the current instruction */
+    int executes, issued, left_out;     /* the current instruction, or the last one */
     int mismatches;
 };
 
@@ -46,15 +46,15 @@ static void print_mismatch(void *user, const tv_mismatch *m)
     lockstep *l = user;
     char text[TV_CODEC_TEXT] = "";
     tv_codec_disassemble(l->codec, l->word, text);
-    printf("MISMATCH: instruction %" PRIu64 " (%0*" PRIx64 ") %s: %s: %s\n", l->instructions, (int)l->word_bytes * 2,
-           l->word, text, m->name, m->message);
+    printf("MISMATCH: instruction %" PRIu64 " (%0*" PRIx64 ") %s: %s: %s\n", m->tag, (int)l->word_bytes * 2, l->word,
+           text, m->name, m->message);
     l->mismatches++;
 }
 
 /* A mismatch that the scoreboard does not see. */
 static int report(lockstep *l, const char *name, const char *text)
 {
-    tv_mismatch m = {.count = 1};
+    tv_mismatch m = {.count = 1, .tag = l->instructions - (!l->executes && l->instructions)};
     snprintf(m.name, sizeof m.name, "%s", name);
     snprintf(m.message, sizeof m.message, "%s", text);
     print_mismatch(l, &m);
@@ -154,6 +154,7 @@ void lockstep_event(lockstep *l, uint32_t kind, uint32_t addr, const uint32_t da
     if (kind != LOCKSTEP_INSTRUCTION)
         return;
     l->word = data[0] | (uint64_t)data[1] << 32;
+    l->executes = 1;
     l->issued = 0;
     l->left_out = l->word_bytes == 8 && pccx_unsupported(l->word);
 }
@@ -178,14 +179,17 @@ void lockstep_write(lockstep *l, uint32_t space, uint32_t addr, const uint32_t d
     uint8_t bytes[16], enables[2] = {(uint8_t)mask, (uint8_t)(mask >> 8)};
     while (l->spaces[spaces])
         spaces++;
+    if (!mask || (!l->executes && !l->instructions))
+        return;
     if (l->left_out) {
-        report(l, "extra-write", "the design wrote, and leaves the instruction out");
+        report(l, l->executes ? "extra-write" : "late-write", "the design wrote, and leaves the instruction out");
         return;
     }
-    issue(l);
+    if (l->executes)
+        issue(l);
     memcpy(bytes, data, sizeof bytes);
-    if (tv_scoreboard_write(l->board, l->instructions, l->spaces[space < spaces ? space : spaces - 1], addr, bytes, 16,
-                            enables) != TV_OK)
+    if (tv_scoreboard_write(l->board, l->instructions - !l->executes, l->spaces[space < spaces ? space : spaces - 1],
+                            addr, bytes, 16, enables) != TV_OK)
         abort();
 }
 
@@ -195,7 +199,7 @@ void lockstep_value(lockstep *l, uint32_t kind, uint32_t element, uint32_t bits)
         [LOCKSTEP_SUM] = "sum", [LOCKSTEP_F32_SUM] = "sum", [LOCKSTEP_ARGUMENT] = "argument"};
     float real;
     memcpy(&real, &bits, sizeof real);
-    if (kind > LOCKSTEP_ARGUMENT)
+    if (kind > LOCKSTEP_ARGUMENT || !l->executes)
         return;
     tv_inner_value value = {names[kind], element, kind == LOCKSTEP_SUM, (int32_t)bits, (double)real};
     if (l->left_out)
@@ -211,6 +215,7 @@ static int retire_left_out(lockstep *l, uint32_t fault)
         report(l, "wrong-trap", "the design leaves the instruction out without fault 255");
     l->unsupported++;
     l->instructions++;
+    l->executes = 0;
     return l->mismatches != 0;
 }
 
@@ -218,6 +223,8 @@ int lockstep_retire(lockstep *l, uint32_t fault)
 {
     char code[] = "TV-P000";
     tv_scoreboard_counts before, after;
+    if (!l->executes)
+        return l->instructions && report(l, "no-issue", "the design retired an instruction that was not issued");
     if (l->left_out)
         return retire_left_out(l, fault);
     issue(l);
@@ -232,6 +239,7 @@ int lockstep_retire(lockstep *l, uint32_t fault)
     if (l->word_bytes == 8 && after.faults == before.faults)
         pccx_executed(&l->random, l->word);
     l->instructions++;
+    l->executes = 0;
     return l->mismatches != 0;
 }
 
@@ -255,6 +263,7 @@ void lockstep_skip(lockstep *l)
             pccx_executed(&l->random, l->word);
     }
     l->instructions++;
+    l->executes = 0;
 }
 
 void lockstep_seed(lockstep *l,

@@ -39,7 +39,8 @@ void lockstep_next(lockstep *l, uint32_t *kind, uint32_t *addr, uint32_t data[4]
 /* An event of the caller's, as lockstep_next returns them: one that has been recorded, or of another generator. */
 void lockstep_event(lockstep *l, uint32_t kind, uint32_t addr, const uint32_t data[4]);
 
-/* The design has written the bytes of `data` whose bits in `mask` are set, from unit `addr` of space `space` on. */
+/* The design has written the bytes of `data` whose bits in `mask` are set, from unit `addr` of space `space` on. When
+ * no instruction executes, this is a late write of the last one; before the first one it is ignored. */
 void lockstep_write(lockstep *l, uint32_t space, uint32_t addr, const uint32_t data[4], uint32_t mask);
 
 enum { LOCKSTEP_SUM = 0, LOCKSTEP_F32_SUM = 1, LOCKSTEP_ARGUMENT = 2 };
@@ -49,7 +50,7 @@ enum { LOCKSTEP_SUM = 0, LOCKSTEP_F32_SUM = 1, LOCKSTEP_ARGUMENT = 2 };
 void lockstep_value(lockstep *l, uint32_t kind, uint32_t element, uint32_t bits);
 
 /* The design has completed the instruction, with the number of its fault or 0. Executes it on the model and compares.
- * Returns 0; 1, with a message, at a mismatch. */
+ * Returns 0; 1, with a message, at a mismatch, also when no instruction executes. */
 int lockstep_retire(lockstep *l, uint32_t fault);
 
 /* The design has not completed the instruction after `cycles` cycles. Returns 1, with a message. */
@@ -65,7 +66,7 @@ void lockstep_seed(lockstep *l,
                    void (*write)(void *user, const char *space, uint64_t addr, const void *data, size_t bytes),
                    void *user);
 
-/* The design has logged a line with unknown bits, or none of the two kinds. Returns 1, with a message. */
+/* The design has logged a line with unknown bits, or none of the known kinds. Returns 1, with a message. */
 int lockstep_bad_line(lockstep *l, const char *line);
 
 /* Instructions compared so far. */

@@ -19,23 +19,44 @@ static void print_event(lockstep *l)
         lockstep_skip(l);
 }
 
-/* Reads the commits of one instruction. Returns 1 at a mismatch. */
-static int compare_instruction(lockstep *l)
+static void next_instruction(lockstep *l)
+{
+    uint32_t kind, addr, data[4];
+    do
+        lockstep_next(l, &kind, &addr, data);
+    while (kind != LOCKSTEP_INSTRUCTION);
+}
+
+/* Passes a line between the begin of an instruction and the next one. Returns 1 at a mismatch. */
+static int compare_line(lockstep *l, const char *line)
+{
+    uint32_t space, addr, d[4], mask, fault;
+    if (sscanf(line, "W %" SCNx32 " %" SCNx32 " %8" SCNx32 "%8" SCNx32 "%8" SCNx32 "%8" SCNx32 " %" SCNx32, &space,
+               &addr, &d[3], &d[2], &d[1], &d[0], &mask) == 7)
+        lockstep_write(l, space, addr, d, mask);
+    else if (sscanf(line, "V %" SCNx32 " %" SCNx32 " %" SCNx32, &space, &addr, &d[0]) == 3)
+        lockstep_value(l, space, addr, d[0]);
+    else if (sscanf(line, "R %" SCNx32, &fault) == 1)
+        return lockstep_retire(l, fault);
+    else
+        return lockstep_bad_line(l, line);
+    return 0;
+}
+
+/* Reads the log until `count` instructions have ended. */
+static void compare_log(lockstep *l, uint64_t count)
 {
     char line[128];
-    while (fgets(line, sizeof line, stdin)) {
-        uint32_t space, addr, d[4], mask, fault;
-        if (sscanf(line, "W %" SCNx32 " %" SCNx32 " %8" SCNx32 "%8" SCNx32 "%8" SCNx32 "%8" SCNx32 " %" SCNx32, &space,
-                   &addr, &d[3], &d[2], &d[1], &d[0], &mask) == 7)
-            lockstep_write(l, space, addr, d, mask);
-        else if (sscanf(line, "V %" SCNx32 " %" SCNx32 " %" SCNx32, &space, &addr, &d[0]) == 3)
-            lockstep_value(l, space, addr, d[0]);
-        else if (sscanf(line, "R %" SCNx32, &fault) == 1)
-            return lockstep_retire(l, fault);
-        else
-            return lockstep_bad_line(l, line);
+    int executes = 0, mismatch = 0;
+    while (!mismatch && lockstep_instructions(l) < count) {
+        int ends = !fgets(line, sizeof line, stdin), begins = !ends && line[0] == 'I';
+        if (!executes && (ends || begins))
+            next_instruction(l);
+        else if (begins)
+            ends = 1; /* the one before has not ended */
+        mismatch = ends ? lockstep_hang(l, 0) : !begins && compare_line(l, line);
+        executes = begins || (executes && line[0] != 'R');
     }
-    return lockstep_hang(l, 0);
 }
 
 int main(int argc, char **argv)
@@ -55,11 +76,6 @@ int main(int argc, char **argv)
         lockstep_free(l);
         return 0;
     }
-    int mismatch = 0;
-    while (!mismatch && lockstep_instructions(l) < count) {
-        uint32_t kind, addr, data[4];
-        lockstep_next(l, &kind, &addr, data);
-        mismatch = kind == LOCKSTEP_INSTRUCTION && compare_instruction(l);
-    }
+    compare_log(l, count);
     return lockstep_finish(l);
 }

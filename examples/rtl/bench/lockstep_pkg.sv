@@ -4,6 +4,8 @@ package lockstep_pkg;
     import "DPI-C" function chandle lockstep_new(input string target, input int unsigned seed);
     import "DPI-C" function void lockstep_next(input chandle l, output int unsigned kind, output int unsigned addr,
                                                output bit [127:0] data);
+    import "DPI-C" function void lockstep_event(input chandle l, input int unsigned kind, input int unsigned addr,
+                                                input bit [127:0] data);
     import "DPI-C" function void lockstep_write(input chandle l, input int unsigned space, input int unsigned addr,
                                                 input bit [127:0] data, input int unsigned mask);
     import "DPI-C" function void lockstep_value(input chandle l, input int unsigned kind, input int unsigned element,

@@ -6,7 +6,7 @@
 module log_bench;
     reg [191:0]   events[0:65535];
     reg [191:0]   event_bits;
-    reg           clk, rst, running;
+    reg           clk, rst, started, running;
     integer       next, log, cycles;
     wire          write_valid, retire_valid, instr_ready;
     wire [2:0]    write_space;
@@ -37,6 +37,7 @@ module log_bench;
         log = $fopen("commits.log", "w");
         clk = 0;
         rst = 1;
+        started = 0;
         running = 0;
         next = 0;
         event_bits = 0;
@@ -47,13 +48,13 @@ module log_bench;
         rst <= 0;
         event_bits <= 0;
         cycles <= cycles + 1;
-        if (running && write_valid)
+        if (started && write_valid)
             $fdisplay(log, "W %h %h %h %h", write_space, write_addr, write_data, write_mask);
 `ifdef STREAM
         if (running && value_valid)
             $fdisplay(log, "V %h %h %h", value_kind, value_element, value);
 `endif
-        if (running && retire_valid) begin
+        if (started && retire_valid) begin
             $fdisplay(log, "R %h", retire_fault);
             running <= 0;
         end
@@ -62,6 +63,10 @@ module log_bench;
         if (!rst && (!running || retire_valid)) begin
             if (events[next][191:160] === 0 || events[next][191:160] === 32'bx)
                 $finish;
+            if (events[next][191:160] == 3) begin
+                $fdisplay(log, "I");
+                started <= 1;
+            end
             event_bits <= events[next];
             running <= events[next][191:160] == 3;
             next <= next + 1;

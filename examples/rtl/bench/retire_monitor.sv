@@ -25,16 +25,17 @@ module retire_monitor
     input logic         retire_valid,
     input logic [7:0]   retire_fault
 );
-    bit          running;
+    bit          started, running;
     int unsigned cycles;
 
     /* verilator lint_off BLKSEQ */
     always @(negedge clk) begin
         if (instr_valid) begin
+            started = 1;
             running = 1;
             cycles = 0;
         end
-        if (running && !failed) begin
+        if (started && !failed) begin  // writes between instructions are late ones
             cycles = cycles + 1;
             if (write_valid)
                 lockstep_write(model, 32'(write_space), write_addr, write_data, 32'(write_mask));
@@ -43,7 +44,7 @@ module retire_monitor
             if (retire_valid) begin
                 running = 0;
                 failed = lockstep_retire(model, 32'(retire_fault)) != 0;
-            end else if (cycles == CYCLES_MAX) begin
+            end else if (running && cycles == CYCLES_MAX) begin
                 running = 0;
                 failed = lockstep_hang(model, cycles) != 0;
             end

@@ -25,10 +25,10 @@ static void execute_alone(design &dut, const event &e)
     PCCX(dut.stream_valid = e.kind == LOCKSTEP_STREAM; dut.stream_addr = e.addr; dut.stream_beats = e.data[0];)
     dut.instr_valid = e.kind == LOCKSTEP_INSTRUCTION;
     dut.instr = e.data[0] | uint64_t(e.data[1]) << 32;
-    clock_cycle(dut);
-    cycles++;
-    for (bool done = e.kind != LOCKSTEP_INSTRUCTION; !done; clock_cycle(dut), cycles++)
-        done = dut.retire_valid;
+    for (bool done = false; !done; clock_cycle(dut), cycles++) {
+        dut.eval();
+        done = dut.retire_valid || e.kind != LOCKSTEP_INSTRUCTION;
+    }
 }
 
 static double seconds() { return (double)std::clock() / CLOCKS_PER_SEC; }
