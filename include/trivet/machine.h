@@ -116,7 +116,7 @@ TV_API tv_status tv_machine_read(tv_machine *machine, const char *space, uint64_
                                  const tv_diag_sink *sink);
 
 /* Copies `bytes` bytes from `data`, which may be NULL when `bytes` is 0, to `space`, from unit `addr` on. TV_ERR_INPUT:
- * unknown space, or outside of it; nothing is copied. */
+ * unknown space, outside of it, or a part of a register of the register window; nothing is copied. */
 TV_API tv_status tv_machine_write(tv_machine *machine, const char *space, uint64_t addr, const void *data, size_t bytes,
                                   const tv_diag_sink *sink);
 

@@ -154,6 +154,13 @@ static tv_status find_range(const tv_machine *machine, const char *name, uint64_
     return tv_fail_space(machine, name, sink);
 }
 
+enum { WINDOW_REGISTER = 4 };
+
+static bool is_window(const tv_machine *machine, const char *space)
+{
+    return machine->target->window && strcmp(space, machine->target->window) == 0;
+}
+
 static void record_host_access(tv_machine *machine, unsigned index, uint64_t addr, const void *data, size_t bytes,
                                bool write)
 {
@@ -171,8 +178,7 @@ tv_status tv_machine_read(tv_machine *machine, const char *space, uint64_t addr,
     if (bytes == 0)
         return TV_OK; /* `data` may be NULL */
     machine->target->read_space(machine->state, index, byte, data, bytes);
-    if (tv_recorder_is_active(machine->recorder) && machine->target->window &&
-        strcmp(space, machine->target->window) == 0)
+    if (tv_recorder_is_active(machine->recorder) && is_window(machine, space))
         record_host_access(machine, index, addr, data, bytes, false);
     return TV_OK;
 }
@@ -185,6 +191,10 @@ tv_status tv_machine_write(tv_machine *machine, const char *space, uint64_t addr
     TV_TRY(find_range(machine, space, addr, bytes, sink, &index, &byte));
     if (bytes == 0)
         return TV_OK;
+    if (is_window(machine, space) && (byte % WINDOW_REGISTER || bytes % WINDOW_REGISTER))
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_RANGE), NULL,
+                       "%zu bytes at %s:0x%" PRIx64 " are not whole registers of %d bytes", bytes, space, addr,
+                       WINDOW_REGISTER);
     machine->target->write_space(machine->state, index, byte, data, bytes);
     if (tv_recorder_is_active(machine->recorder))
         record_host_access(machine, index, addr, data, bytes, true);

@@ -256,6 +256,22 @@ static void an_invalid_descriptor_sets_error(void **unused)
     tv_machine_free(machine);
 }
 
+static void incomplete_registers_are_rejected(void **unused)
+{
+    (void)unused;
+    static const struct {
+        uint64_t addr;
+        size_t bytes;
+    } ranges[] = {{0, 3}, {2, 4}, {1, 8}, {0, 5}, {TV_WINDOW_STREAM_PUSH + 1, 1}};
+    tv_machine *machine = machine_of(NULL, NULL);
+    const uint8_t ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    for (unsigned i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        assert_int_equal(tv_machine_write(machine, "mmio", ranges[i].addr, ones, ranges[i].bytes, NULL), TV_ERR_INPUT);
+    assert_int_equal(status_of(machine), 0);
+    assert_int_equal(tv_machine_write(machine, "mmio", 0, ones, 0, NULL), TV_OK);
+    tv_machine_free(machine);
+}
+
 /* ---- Reset ---- */
 
 static void a_reset_empties_queues_and_keeps_memory_and_the_clock(void **unused)
@@ -306,6 +322,7 @@ int main(void)
         cmocka_unit_test(the_oldest_completion_is_lost_when_stat_out_is_full),
         cmocka_unit_test(weights_from_the_window_are_those_of_a_program),
         cmocka_unit_test(an_invalid_descriptor_sets_error),
+        cmocka_unit_test(incomplete_registers_are_rejected),
         cmocka_unit_test(a_reset_empties_queues_and_keeps_memory_and_the_clock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
