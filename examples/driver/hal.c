@@ -30,6 +30,7 @@ int uca_hal_init(void)
     const char *path = getenv("TRIVET_CONFIG"), *poll = getenv("TRIVET_POLL_CYCLES");
     tv_config *config = NULL;
     sink.user = stderr;
+    uca_hal_deinit();
     tv_status status = tv_config_new("pccx", &sink, &config);
     if (status == TV_OK && path)
         status = tv_config_load(config, path, &sink);
@@ -106,6 +107,8 @@ static void run_until(uint64_t end)
 void uca_hal_write32(uint32_t offset, uint32_t val)
 {
     uint8_t bytes[4] = {(uint8_t)val, (uint8_t)(val >> 8), (uint8_t)(val >> 16), (uint8_t)(val >> 24)};
+    if (!machine)
+        return;
     tv_machine_write(machine, "mmio", offset, bytes, sizeof bytes, &sink);
     if (offset == TV_WINDOW_INSTR_LO)
         words.low = val;
@@ -115,6 +118,8 @@ void uca_hal_write32(uint32_t offset, uint32_t val)
 
 uint32_t uca_hal_read32(uint32_t offset)
 {
+    if (!machine)
+        return 0;
     run_until(now + poll_cycles);
     return read_register(offset);
 }
@@ -129,6 +134,8 @@ uint32_t uca_hal_read_status(void) { return uca_hal_read32(TV_WINDOW_STATUS); }
 
 int uca_hal_wait_idle(uint32_t timeout_us)
 {
+    if (!machine)
+        return -1;
     uint64_t clock = tv_machine_clock(machine), begin = now > clock ? now : clock;
     run_until(begin + timeout_us * cycles_per_us);
     if (read_register(TV_WINDOW_STATUS) & TV_WINDOW_BUSY)

@@ -9,7 +9,8 @@
 
 #include <trivet/trivet.h>
 
-int uca_hal_init(void); /* 0, or -1 */
+/* Before uca_hal_init and after uca_hal_deinit writes have no effect, reads give 0 and waits -1. */
+int uca_hal_init(void); /* 0, or -1; again: a new machine */
 void uca_hal_deinit(void);
 void uca_hal_write32(uint32_t offset, uint32_t val);
 uint32_t uca_hal_read32(uint32_t offset);

@@ -13,18 +13,37 @@ upstream=$1
 shift
 [ -d "$upstream" ] || { echo "run-driver.sh: $upstream is no folder" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
-if [ -n "${TRIVET_BUILD:-}" ]; then
-    flags="-I$here/../../include -L$TRIVET_BUILD/src -Wl,-rpath,$TRIVET_BUILD/src -ltrivet"
-else
-    flags=$(pkg-config --cflags --libs trivet)
-fi
-sources=""
-for file in $(find "$upstream" -name '*.c' | sort); do
-    grep -q 'uca_hal_init *(void) *$' "$file" || grep -q 'uca_hal_init *(void) *{' "$file" || sources="$sources $file"
-done
-[ -n "$sources" ] || { echo "run-driver.sh: $upstream has no .c files besides the hardware functions" >&2; exit 2; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-# shellcheck disable=SC2086
-${CC:-cc} -o "$folder/driver" $sources "$here/hal.c" -I"$upstream" -I"$upstream/include" -I"$upstream/../include" $flags -lm
+
+# The sources and flags of the compiler, one a line.
+find "$upstream" -name '*.c' | sort > "$folder/all"
+: > "$folder/sources"
+while IFS= read -r file; do
+    grep -q 'uca_hal_init *(void) *$' "$file" || grep -q 'uca_hal_init *(void) *{' "$file" || printf '%s\n' "$file" >> "$folder/sources"
+done < "$folder/all"
+[ -s "$folder/sources" ] || { echo "run-driver.sh: $upstream has no .c files besides the hardware functions" >&2; exit 2; }
+if [ -n "${TRIVET_BUILD:-}" ]; then
+    printf '%s\n' "-I$here/../../include" "-L$TRIVET_BUILD/src" "-Wl,-rpath,$TRIVET_BUILD/src" -ltrivet > "$folder/flags"
+else
+    pkg-config --cflags --libs trivet | tr -s ' ' '\n' > "$folder/flags"
+fi
+program=
+while IFS= read -r file; do
+    if grep -Eq '(^|[^A-Za-z0-9_])main *\(' "$file"; then program=yes; fi
+done < "$folder/sources"
+
+compile() {
+    while IFS= read -r word; do set -- "$@" "$word"; done < "$folder/sources"
+    set -- "$@" "$here/hal.c" "-I$upstream" "-I$upstream/include" "-I$upstream/../include"
+    while IFS= read -r word; do set -- "$@" "$word"; done < "$folder/flags"
+    ${CC:-cc} -o "$folder/driver" "$@" -lm
+}
+
+if [ -z "$program" ]; then
+    compile -shared -fPIC
+    echo "run-driver.sh: $upstream has no main function; it compiles" >&2
+    exit 0
+fi
+compile
 "$folder/driver" "$@"

@@ -205,12 +205,31 @@ static void a_wait_that_is_too_short_is_a_time_out(void **unused)
     uca_hal_deinit();
 }
 
+static void functions_without_a_machine_have_no_effect(void **unused)
+{
+    (void)unused;
+    uca_hal_deinit();
+    for (unsigned i = 0; i < 2; i++) { /* before, and after */
+        uca_hal_issue_instr(0);
+        hal_stream(1, 0, 16);
+        assert_int_equal(uca_hal_read_status(), 0);
+        assert_int_equal(uca_hal_read32(0xFFFFFFFC), 0);
+        assert_int_equal(uca_hal_wait_idle(1), -1);
+        assert_int_equal(uca_hal_init(), 0);
+        uca_hal_issue_instr(0);
+        assert_int_equal(uca_hal_init(), 0); /* a new machine */
+        assert_int_equal(uca_hal_read_status(), 0);
+        uca_hal_deinit();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_sequences_of_calls_do_what_the_same_programs_do),
         cmocka_unit_test(a_driver_that_polls_sees_busy_then_done),
         cmocka_unit_test(a_wait_that_is_too_short_is_a_time_out),
+        cmocka_unit_test(functions_without_a_machine_have_no_effect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
