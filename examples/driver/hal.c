@@ -93,6 +93,9 @@ static uint32_t read_register(uint32_t offset)
     return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
 
+/* Without work the clock of the machine follows the driver's, so that the next word issues when it is written. */
+static void advance_idle(void) { tv_machine_advance(machine, now); }
+
 /* Lets the machine run until `end`, or to the end of its work. A fault stays in STATUS. */
 static void run_until(uint64_t end)
 {
@@ -109,6 +112,7 @@ void uca_hal_write32(uint32_t offset, uint32_t val)
     uint8_t bytes[4] = {(uint8_t)val, (uint8_t)(val >> 8), (uint8_t)(val >> 16), (uint8_t)(val >> 24)};
     if (!machine)
         return;
+    advance_idle();
     tv_machine_write(machine, "mmio", offset, bytes, sizeof bytes, &sink);
     if (offset == TV_WINDOW_INSTR_LO)
         words.low = val;
@@ -121,6 +125,7 @@ uint32_t uca_hal_read32(uint32_t offset)
     if (!machine)
         return 0;
     run_until(now + poll_cycles);
+    advance_idle();
     return read_register(offset);
 }
 

@@ -239,6 +239,14 @@ TV_API uint64_t tv_machine_accesses(tv_machine *machine, const tv_access_sink *a
  * computed again on each call, in time proportional to the executed entries. */
 TV_API uint64_t tv_machine_clock(const tv_machine *machine);
 
+#define TV_CYCLE_MAX (UINT64_C(1) << 62)
+
+/* Lets time pass on a pccx machine that has nothing to execute, or has faulted, as when a driver waits: instructions in
+ * flight complete, and the clock becomes `cycle`, unless it is there already. Instructions that come afterwards issue
+ * from then on. TV_ERR_INPUT: another machine, one with TV_MODE_FUNCTIONAL, or instructions wait, or `cycle` is above
+ * TV_CYCLE_MAX; nothing changes. */
+TV_API tv_status tv_machine_advance(tv_machine *machine, uint64_t cycle);
+
 /* Index in the program of the instruction that executes as number `n`, which must be below the instruction count. This
  * is `n` on machines that execute in program order. */
 TV_API uint64_t tv_machine_nth_index(const tv_machine *machine, uint64_t n);

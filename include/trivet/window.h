@@ -8,8 +8,8 @@
  *     tv_machine_read(machine, "mmio", TV_WINDOW_STATUS, status, 4, sink);
  *
  * Words wait in a command FIFO of `cmd.depth` until the machine runs: to its end, or up to a cycle, with max_cycles of
- * tv_run_options. Two maps are published; the parameter `window.map` selects one. The registers from 0x100 on are
- * additions of Trivet. Reading changes nothing. */
+ * tv_run_limits; tv_machine_advance lets time pass without words. Two maps are published; the parameter `window.map`
+ * selects one. The registers from 0x100 on are additions of Trivet. Reading changes nothing. */
 #ifndef TRIVET_WINDOW_H
 #define TRIVET_WINDOW_H
 

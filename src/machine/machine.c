@@ -276,6 +276,11 @@ void tv_machine_trace_token(tv_machine *machine, const char *op, int64_t positio
 
 uint64_t tv_machine_clock(const tv_machine *machine) { return machine->target->clock(machine->state); }
 
+tv_status tv_machine_advance(tv_machine *machine, uint64_t cycle)
+{
+    return machine->target->advance ? machine->target->advance(machine->state, cycle) : TV_ERR_INPUT;
+}
+
 uint64_t tv_machine_nth_index(const tv_machine *machine, uint64_t n)
 {
     return machine->target->order && machine->program ? machine->target->order(machine->state, n) : n;

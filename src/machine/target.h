@@ -58,6 +58,8 @@ typedef struct tv_target {
     tv_status (*compute_lanes)(const tv_config *config, uint64_t word, size_t lanes, const uint32_t *const sources[3],
                                uint32_t *out);
     void (*clear_fault)(void *state); /* NULL: as execute */
+    /* Lets time pass as tv_machine_advance does. NULL: the machine has no driver that waits. */
+    tv_status (*advance)(void *state, uint64_t cycle);
     /* Appends the inner values of the instructions that execute from now on to `values`, which stays the caller's; NULL
      * ends it. */
     void (*collect)(void *state, tv_values *values);

@@ -189,6 +189,25 @@ static void a_driver_that_polls_sees_busy_then_done(void **unused)
     uca_hal_deinit();
 }
 
+/* What a driver issues after a pause takes its time from then on. */
+static void a_driver_that_polls_before_it_works_sees_busy(void **unused)
+{
+    (void)unused;
+    assert_int_equal(uca_hal_init(), 0);
+    for (unsigned i = 0; i < 100; i++)
+        assert_int_equal(uca_hal_read_status(), 0);
+    assert_int_equal(tv_machine_clock(hal_machine()), 40000);
+    tv_program *program = assemble("        .target pccx\n        memset fmap_shape[0], 4096, 1, 1\n"
+                                   "        memcpy l2[0], host[0], shape=0\n        memcpy l2[8], host[0], shape=0\n");
+    for (uint64_t i = 0; i < 3; i++)
+        uca_hal_issue_instr(tv_program_word(program, i));
+    assert_int_equal(uca_hal_read_status(), TV_WINDOW_BUSY);
+    assert_int_equal(uca_hal_wait_idle(1000), 0);
+    assert_in_range(tv_machine_clock(hal_machine()), 40000 + 2 * 800, 40000 + 2 * 1000);
+    tv_program_free(program);
+    uca_hal_deinit();
+}
+
 static void a_wait_that_is_too_short_is_a_time_out(void **unused)
 {
     (void)unused;
@@ -228,6 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_sequences_of_calls_do_what_the_same_programs_do),
         cmocka_unit_test(a_driver_that_polls_sees_busy_then_done),
+        cmocka_unit_test(a_driver_that_polls_before_it_works_sees_busy),
         cmocka_unit_test(a_wait_that_is_too_short_is_a_time_out),
         cmocka_unit_test(functions_without_a_machine_have_no_effect),
     };

@@ -272,6 +272,53 @@ static void incomplete_registers_are_rejected(void **unused)
     tv_machine_free(machine);
 }
 
+/* ---- Time ---- */
+
+static uint64_t read_cycle(tv_machine *machine)
+{
+    uint8_t b[8];
+    assert_int_equal(tv_machine_read(machine, "mmio", TV_WINDOW_CYCLE_LO, b, 8, NULL), TV_OK);
+    uint64_t cycle = 0;
+    for (unsigned i = 8; i-- > 0;)
+        cycle = cycle << 8 | b[i];
+    return cycle;
+}
+
+/* A copy takes as long after a pause as before it, and the pause is idle time of each engine. */
+static void time_passes_while_a_driver_waits(void **unused)
+{
+    (void)unused;
+    static const char copy[] = ".target pccx\nmemset fmap_shape[0], 8, 1, 1\nmemcpy l2[0], host[0], shape=0\n";
+    tv_machine *machine = machine_of(NULL, NULL);
+    push_all(machine, copy);
+    assert_int_equal(tv_machine_advance(machine, 5000), TV_ERR_INPUT); /* words wait */
+    assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
+    uint64_t first = cycles_of(machine);
+    assert_int_equal(tv_machine_advance(machine, first - 1), TV_OK);
+    assert_int_equal(read_cycle(machine), first);
+    assert_int_equal(tv_machine_advance(machine, 5000), TV_OK);
+    assert_int_equal(read_cycle(machine), 5000);
+    push_all(machine, copy);
+    assert_int_equal(tv_machine_run(machine, &(tv_run_limits){sizeof(tv_run_limits), UINT64_MAX, 5000}, NULL), TV_OK);
+    assert_int_equal(read_cycle(machine), 5000); /* nothing issues before */
+    assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
+    assert_int_equal(cycles_of(machine), 5000 + first);
+    tv_stats stats = {.size = sizeof stats};
+    assert_int_equal(tv_machine_stats(machine, &stats), TV_OK);
+    for (unsigned i = 0; i < stats.engine_count; i++)
+        if (strcmp(stats.engines[i].name, "GEMM") == 0)
+            assert_int_equal(stats.engines[i].idle, 5000 + first);
+    push(machine, UINT64_C(0xF) << 60);
+    assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_FAULT);
+    assert_int_equal(tv_machine_advance(machine, 20000), TV_OK); /* nothing runs until the driver clears it */
+    write32(machine, TV_WINDOW_CONTROL, TV_WINDOW_CLEAR_ERROR);
+    push_all(machine, copy);
+    assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
+    assert_int_equal(cycles_of(machine), 20000 + first);
+    assert_int_equal(tv_machine_advance(machine, TV_CYCLE_MAX + 1), TV_ERR_INPUT);
+    tv_machine_free(machine);
+}
+
 /* ---- Reset ---- */
 
 static void a_reset_empties_queues_and_keeps_memory_and_the_clock(void **unused)
@@ -323,6 +370,7 @@ int main(void)
         cmocka_unit_test(weights_from_the_window_are_those_of_a_program),
         cmocka_unit_test(an_invalid_descriptor_sets_error),
         cmocka_unit_test(incomplete_registers_are_rejected),
+        cmocka_unit_test(time_passes_while_a_driver_waits),
         cmocka_unit_test(a_reset_empties_queues_and_keeps_memory_and_the_clock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

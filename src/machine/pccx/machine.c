@@ -281,6 +281,16 @@ static tv_status execute(void *state, uint64_t word)
     return result == DONE ? TV_OK : tv_fault_status(&m->fault);
 }
 
+static tv_status advance(void *state, uint64_t cycle)
+{
+    pccx_machine *m = state;
+    if (m->mode == TV_MODE_FUNCTIONAL || cycle > TV_CYCLE_MAX || (!m->fault.raised && m->next < pccx_pending_end(m)))
+        return TV_ERR_INPUT;
+    pccx_timing_advance(&m->timing, cycle);
+    m->ended = true;
+    return TV_OK;
+}
+
 static void clear_fault(void *state) { ((pccx_machine *)state)->fault.raised = false; }
 
 static uint64_t next(const void *state) { return ((const pccx_machine *)state)->next; }
@@ -445,6 +455,7 @@ const tv_target tv_target_pccx = {
     .threads = set_threads,
     .trace = trace,
     .clock = clock_now,
+    .advance = advance,
     .has_next = has_next,
     .describe = describe,
     .cycles = cycles,

@@ -94,6 +94,15 @@ void pccx_timing_discard(pccx_timing *timing, unsigned stream)
     set_stream_limit(timing, stream);
 }
 
+void pccx_timing_advance(pccx_timing *timing, uint64_t cycle)
+{
+    pccx_timing_drain(timing);
+    timing->latest_end = tv_max_u64(timing->latest_end, cycle);
+    for (unsigned i = 0; i < PCCX_ACCOUNTS; i++)
+        tv_account_finalize(&timing->accounts[i], timing->latest_end);
+    pccx_timing_begin(timing);
+}
+
 /* ---- Trace ---- */
 
 /* The path over which a flow moves bytes now; each engine on a flow has one operation at a time. */

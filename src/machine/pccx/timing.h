@@ -70,6 +70,9 @@ bool pccx_timing_init(pccx_timing *timing, const tv_config *config);
 /* A program begins at the latest end so far. */
 void pccx_timing_begin(pccx_timing *timing);
 
+/* Completes what is in flight, and lets the engines idle until `cycle`. */
+void pccx_timing_advance(pccx_timing *timing, uint64_t cycle);
+
 /* Appends bytes to a weight stream at a cycle. */
 void pccx_timing_append(pccx_timing *timing, unsigned stream, uint64_t bytes, uint64_t cycle);
 
