@@ -183,6 +183,8 @@ static tv_status generate_queue(generation *n, const tv_config *config, const tv
     if (o->raw || o->war || o->waw || o->illegal)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(GENERATE), NULL,
                        "shares of hazards and of illegal words are for machines with instruction words");
+    if (o->signature)
+        return tv_fail(sink, TV_ERR_INPUT, TV_CODE(GENERATE), NULL, "queues have no signature");
     TV_TRY(tv_machine_new(config, TV_MODE_FUNCTIONAL, sink, &machine));
     n->isa = machine->target->isa;
     tv_status status = set_weights(n, sink);
@@ -204,8 +206,7 @@ tv_status tv_program_generate(const tv_config *config, const tv_generate_options
     tv_status status = is_queue ? generate_queue(&n, config, sink, out) : generate(&n, config, sink);
     tv_generated signature = {0};
     if (status == TV_OK && own.signature)
-        status = is_queue ? tv_fail(sink, TV_ERR_INPUT, TV_CODE(GENERATE), NULL, "queues have no signature")
-                          : tv_generate_signature(n.g, sink, &signature);
+        status = tv_generate_signature(n.g, sink, &signature);
     if (status == TV_OK && !is_queue && take_result(&n, out) != TV_OK)
         status = tv_fail_memory(sink);
     if (status == TV_OK && own.signature) {

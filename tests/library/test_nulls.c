@@ -606,6 +606,11 @@ static void generators(void **state)
     options.size = 0;
     assert_int_equal(tv_program_generate(config, &options, NULL, &generated), TV_ERR_INPUT);
     tv_config_free(config);
+    assert_int_equal(tv_config_new("cmdq", NULL, &config), TV_OK);
+    options = (tv_generate_options){.size = sizeof options, .instructions = 3, .signature = 1};
+    assert_int_equal(tv_program_generate(config, &options, NULL, &generated), TV_ERR_INPUT);
+    assert_null(generated.source); /* nothing is left to free */
+    tv_config_free(config);
 }
 
 static tv_status ignore_program(void *user, const char *name, const char *text)
