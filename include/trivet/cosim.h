@@ -140,7 +140,7 @@ typedef struct tv_mismatch {
     uint64_t element;               /* of the range that the model writes */
     unsigned lane;                  /* the element within its unit */
     unsigned bits;                  /* of an element */
-    uint64_t expected, actual;      /* its bits: model, design */
+    uint64_t expected, actual;      /* its bits: model, design; of an inner value an integer or binary64 */
     uint64_t count;                 /* elements, or bytes, that differ in this way */
     char message[TV_MISMATCH_TEXT]; /* what differs, in one line */
 } tv_mismatch;

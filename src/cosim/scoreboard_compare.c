@@ -127,20 +127,45 @@ void tv_board_describe(const tv_scoreboard *b, const board_bytes *r, uint64_t i,
 
 /* ---- Writes ---- */
 
-/* Bytes that only one side writes. */
-typedef struct lone_bytes {
-    unsigned space; /* of the first one */
-    uint64_t from;
-    tv_buf values;
-} lone_bytes;
+/* Bytes of a space that only one side writes. Each space has a class of its own, which may be waived alone. */
+typedef struct lone_bytes lone_bytes;
+struct lone_bytes {
+    unsigned space;
+    uint64_t from; /* the first one */
+    tv_buf values; /* empty: none, of any space */
+    bool failed;   /* out of memory, also for another space */
+    bool misplaced;
+    lone_bytes *next; /* of another space, or NULL */
+};
 
 static void add_lone(lone_bytes *lone, unsigned space, uint64_t at, uint8_t value)
 {
-    if (lone->values.len == 0) {
-        lone->space = space;
-        lone->from = at;
+    lone_bytes *l = lone;
+    while (l->values.len && l->space != space && l->next)
+        l = l->next;
+    if (l->values.len && l->space != space) {
+        l->next = calloc(1, sizeof *l->next);
+        lone->failed |= !l->next;
+        if (!l->next)
+            return;
+        l = l->next;
     }
-    tv_buf_append(&lone->values, &value, 1);
+    if (l->values.len == 0) {
+        l->space = space;
+        l->from = at;
+    }
+    tv_buf_append(&l->values, &value, 1);
+    lone->failed |= l->values.failed;
+}
+
+static void free_lone(lone_bytes *lone)
+{
+    tv_buf_fini(&lone->values);
+    for (lone_bytes *l = lone->next, *next; l; l = next) {
+        next = l->next;
+        tv_buf_fini(&l->values);
+        free(l);
+    }
 }
 
 /* The range that contains byte `at` of `space`, or NULL. */
@@ -231,6 +256,31 @@ static void report_misplaced(tv_scoreboard *b, const board_entry *e, const lone_
     tv_board_report(b, &m);
 }
 
+static bool has_same_bytes(const lone_bytes *a, const lone_bytes *b)
+{
+    return a->values.len == b->values.len && memcmp(a->values.data, b->values.data, b->values.len) == 0;
+}
+
+/* Bytes that are missing are misplaced if the same ones are extra: in their space, or in the only one that has any. */
+static void report_all_lone(tv_scoreboard *b, const board_entry *e, lone_bytes *missing, lone_bytes *extra)
+{
+    for (lone_bytes *m = missing; m && m->values.len; m = m->next) {
+        lone_bytes *x = extra;
+        bool is_single = !missing->next && !extra->next;
+        while (x && x->values.len && !is_single && x->space != m->space)
+            x = x->next;
+        if (x && x->values.len && has_same_bytes(m, x)) {
+            report_misplaced(b, e, m, x);
+            x->misplaced = true;
+        } else {
+            report_lone(b, e, m, TV_MISMATCH_MISSING);
+        }
+    }
+    for (const lone_bytes *x = extra; x && x->values.len; x = x->next)
+        if (!x->misplaced)
+            report_lone(b, e, x, TV_MISMATCH_EXTRA);
+}
+
 /* Compares a range of which a byte differs or is missing. */
 static void compare_elements(tv_scoreboard *b, const board_entry *e, const board_range *r, lone_bytes *missing)
 {
@@ -291,21 +341,13 @@ static void compare_writes(tv_scoreboard *b, board_entry *e)
     if (!is_whole || (e->expected.len && memcmp(e->actual.data, e->expected.data, e->expected.len) != 0))
         for (size_t i = 0; i < e->ranges.count; i++)
             compare_elements(b, e, &e->ranges.data[i], &missing);
-    if (missing.values.len && missing.values.len == extra.values.len &&
-        memcmp(missing.values.data, extra.values.data, extra.values.len) == 0) {
-        report_misplaced(b, e, &missing, &extra);
-    } else {
-        if (missing.values.len)
-            report_lone(b, e, &missing, TV_MISMATCH_MISSING);
-        if (extra.values.len)
-            report_lone(b, e, &extra, TV_MISMATCH_EXTRA);
-    }
+    report_all_lone(b, e, &missing, &extra);
     if (b->counts.planted && !planted_before)
         b->counts.planted_found = b->counts.by_kind[TV_MISMATCH_DATA] > found_before;
-    b->failed |= missing.values.failed || extra.values.failed;
+    b->failed |= missing.failed || extra.failed;
     b->counts.bytes += e->expected.len;
-    tv_buf_fini(&missing.values);
-    tv_buf_fini(&extra.values);
+    free_lone(&missing);
+    free_lone(&extra);
 }
 
 /* ---- The rest ---- */
@@ -363,36 +405,99 @@ static board_value *find_value(board_entry *e, const board_value *report, size_t
     return bsearch(report, e->values.data, e->values.count, sizeof *e->values.data, order_values);
 }
 
-/* Inner values that the rules require, and the design has not reported. Values of a name follow each other. */
+static bool is_required(const tv_scoreboard *b, const board_entry *e, const board_value *v)
+{
+    return tv_rules_find(b->options.rules, e->insn, b->names.data[v->name].text).required;
+}
+
+/* Inner values that the rules require, and the design has not reported: the first one of each name. */
 static void compare_required(tv_scoreboard *b, const board_entry *e)
 {
-    const board_value *first = NULL;
-    unsigned name = VALUE_NAMES_MAX;
-    uint64_t count = 0;
-    bool is_required = false;
+    uint64_t names[VALUE_NAMES_MAX / 64] = {0}; /* bit of each that is complete, or has been reported */
     for (size_t i = 0; b->options.rules && i < e->values.count; i++) {
         const board_value *v = &e->values.data[i];
-        if (v->is_reported)
+        uint64_t *word = &names[v->name / 64], bit = UINT64_C(1) << v->name % 64;
+        if (v->is_reported || *word & bit)
             continue;
-        if (name != v->name)
-            is_required = tv_rules_find(b->options.rules, e->insn, b->names.data[v->name].text).required;
-        name = v->name;
-        if (is_required && count++ == 0)
-            first = v;
+        *word |= bit;
+        if (!is_required(b, e, v))
+            continue;
+        tv_mismatch m = tv_board_mismatch(e, TV_MISMATCH_NO_VALUE);
+        m.space = b->names.data[v->name].text;
+        m.element = v->element;
+        m.count = 0;
+        for (size_t k = i; k < e->values.count; k++)
+            m.count += e->values.data[k].name == v->name && !e->values.data[k].is_reported;
+        snprintf(m.message, sizeof m.message, "the design did not report %s of element %" PRIu64, m.space, m.element);
+        tv_board_report(b, &m);
     }
-    if (!first)
-        return;
-    tv_mismatch m = tv_board_mismatch(e, TV_MISMATCH_NO_VALUE);
-    m.space = b->names.data[first->name].text;
-    m.element = first->element;
+}
+
+static double number_of(const board_value *v) { return v->is_integer ? (double)v->integer : v->real; }
+
+static inline bool has_same_bits(const board_value *a, const board_value *b)
+{
+    return a->is_integer == b->is_integer && a->integer == b->integer;
+}
+
+static bool is_equal_value(const tv_scoreboard *b, const board_entry *e, const board_value *v,
+                           const board_value *report)
+{
+    if (has_same_bits(v, report))
+        return true; /* no rule makes equal values differ */
+    double expected = number_of(v), actual = number_of(report);
+    if (isnan(expected) && isnan(actual))
+        return true; /* whatever their bits */
+    tolerance t = tv_rules_find(b->options.rules, e->insn, b->names.data[report->name].text);
+    return t.ignore ||
+           ((!v->is_integer || t.absolute > 0 || t.relative > 0) && tv_tolerance_accepts_real(&t, expected, actual));
+}
+
+/* Reported values from number `first` on, of its name, that differ. */
+static uint64_t count_differences(const tv_scoreboard *b, board_entry *e, size_t first)
+{
+    size_t next = 0;
+    uint64_t count = 0;
+    for (size_t i = first; i < e->reports.count; i++) {
+        const board_value *report = &e->reports.data[i];
+        const board_value *v = report->name == e->reports.data[first].name ? find_value(e, report, &next) : NULL;
+        count += v && !is_equal_value(b, e, v, report);
+    }
+    return count;
+}
+
+static void format_inner(const board_value *v, char text[40])
+{
+    if (v->is_integer)
+        snprintf(text, 40, "%" PRId64, v->integer);
+    else
+        snprintf(text, 40, "%.17g", v->real);
+}
+
+static void report_value(tv_scoreboard *b, const board_entry *e, const board_value *v, const board_value *report,
+                         uint64_t count)
+{
+    char expected[40], actual[40];
+    tv_mismatch m = tv_board_mismatch(e, TV_MISMATCH_VALUE);
+    m.space = b->names.data[report->name].text;
+    m.element = v->element;
+    m.bits = 64;
     m.count = count;
-    snprintf(m.message, sizeof m.message, "the design did not report %s of element %" PRIu64, m.space, m.element);
+    memcpy(&m.expected, &v->integer, sizeof m.expected); /* of a real number its bits */
+    memcpy(&m.actual, &report->integer, sizeof m.actual);
+    format_inner(v, expected);
+    format_inner(report, actual);
+    int n = snprintf(m.message, sizeof m.message, "%s of element %" PRIu64 " is %s in the design, %s in the model",
+                     m.space, m.element, actual, expected);
+    if (count > 1 && n > 0 && (size_t)n < sizeof m.message)
+        snprintf(m.message + n, sizeof m.message - (size_t)n, "; %" PRIu64 " elements differ", count);
     tv_board_report(b, &m);
 }
 
+/* Reports the first value of each name that differs: a name is a class, which may be waived alone. */
 static void compare_values(tv_scoreboard *b, board_entry *e)
 {
-    bool is_first = true;
+    uint64_t names[VALUE_NAMES_MAX / 64] = {0}; /* bit of each that has been reported */
     size_t next = 0;
     for (size_t i = 0; i < e->reports.count; i++) {
         const board_value *report = &e->reports.data[i];
@@ -400,26 +505,14 @@ static void compare_values(tv_scoreboard *b, board_entry *e)
         if (!v)
             continue;
         v->is_reported = true;
-        if (v->is_integer == report->is_integer && v->integer == report->integer)
-            continue; /* the same bits, mostly; no rule makes equal values differ */
-        double expected = v->is_integer ? (double)v->integer : v->real,
-               actual = report->is_integer ? (double)report->integer : report->real;
-        if (isnan(expected) && isnan(actual))
-            continue; /* whatever their bits */
-        const char *name = b->names.data[report->name].text;
-        tolerance t = tv_rules_find(b->options.rules, e->insn, name);
-        if (t.ignore ||
-            ((!v->is_integer || t.absolute > 0 || t.relative > 0) && tv_tolerance_accepts_real(&t, expected, actual)))
+        if (has_same_bits(v, report))
+            continue; /* mostly */
+        uint64_t *word = &names[report->name / 64], bit = UINT64_C(1) << report->name % 64;
+        if (*word & bit || is_equal_value(b, e, v, report))
             continue;
-        tv_mismatch m = tv_board_mismatch(e, TV_MISMATCH_VALUE);
-        m.space = name;
-        m.element = v->element;
-        snprintf(m.message, sizeof m.message, "%s of element %" PRIu64 " is %.17g in the design, %.17g in the model",
-                 name, v->element, actual, expected);
-        if (!is_first)
-            continue;
-        tv_board_report(b, &m);
-        is_first = false;
+        *word |= bit;
+        const board_value model = *v; /* counting may sort the values */
+        report_value(b, e, &model, report, count_differences(b, e, i));
     }
 }
 

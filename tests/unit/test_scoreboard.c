@@ -597,6 +597,60 @@ static void logs_are_compared(void **state)
     }
 }
 
+static const char *waived_and_other(const char *rules_text, const char *model_text, const char *design_text)
+{
+    static char names[200];
+    tv_commit_log_reader *model, *design;
+    tv_scoreboard_counts counts;
+    tv_rules *rules;
+    open_board(NULL, TV_CYCLE_UNKNOWN, 0);
+    OK(tv_rules_parse("rules", rules_text, strlen(rules_text), NULL, &rules));
+    tv_scoreboard_options options = {
+        .size = sizeof options, .rules = rules, .mismatch = keep_mismatch, .cycle_slack = TV_CYCLE_UNKNOWN};
+    OK(tv_commit_log_read_bytes("model", model_text, strlen(model_text), NULL, &model));
+    OK(tv_commit_log_read_bytes("design", design_text, strlen(design_text), NULL, &design));
+    OK(tv_commit_log_compare(machine, model, design, &options, NULL, &counts));
+    tv_commit_log_close(model);
+    tv_commit_log_close(design);
+    names[0] = '\0';
+    for (unsigned i = 0; i < found_count && i < 16; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s%s*%u", i ? " " : "",
+                 found[i].waived ? "-" : "", found[i].name, (unsigned)found[i].count);
+    tv_rules_free(rules);
+    return names;
+}
+
+/* A waived mismatch hides no other one of the same instruction. */
+static void each_class_of_an_instruction_is_reported(void **state)
+{
+    (void)state;
+#define VALUES(a, b) HEAD "{\"insn\":\"A\",\"values\":[" a ",{\"name\":\"sum\",\"element\":1,\"real\":2}," b "]}\n"
+#define EFFECTS(list) HEAD "{\"insn\":\"A\",\"effects\":[" list "]}\n"
+    static const char waiver[] = "[waive *-value/A/sum]\nreason = x\n[waive *-write/A/const]\nreason = x\n"
+                                 "[rule A *]\nrequired = yes\n";
+    assert_string_equal(
+        waived_and_other(
+            waiver, VALUES("{\"name\":\"sum\",\"real\":1}", "{\"name\":\"argument\",\"integer\":9007199254740993}"),
+            VALUES("{\"name\":\"sum\",\"real\":3}", "{\"name\":\"argument\",\"integer\":9007199254740992}")),
+        "-wrong-value/A/sum*1 wrong-value/A/argument*1");
+    assert_int_equal(found[1].expected, 9007199254740993);
+    assert_int_equal(found[1].actual, 9007199254740992);
+    assert_non_null(strstr(found[1].message, "9007199254740992 in the design, 9007199254740993 in the model"));
+    assert_string_equal(waived_and_other(waiver,
+                                         VALUES("{\"name\":\"sum\",\"real\":1}", "{\"name\":\"argument\",\"real\":1}"),
+                                         EFFECTS("")),
+                        "-missing-value/A/sum*2 missing-value/A/argument*1");
+    assert_string_equal(waived_and_other(waiver, EFFECTS(""),
+                                         EFFECTS("{\"space\":\"const\",\"addr\":0,\"after\":\"010203\"},"
+                                                 "{\"space\":\"l2\",\"addr\":0,\"after\":\"0102\"}")),
+                        "-extra-write/A/const*3 extra-write/A/l2*2");
+    assert_string_equal(waived_and_other(waiver,
+                                         EFFECTS("{\"space\":\"const\",\"addr\":0,\"after\":\"010203\"},"
+                                                 "{\"space\":\"l2\",\"addr\":0,\"after\":\"0102\"}"),
+                                         EFFECTS("{\"space\":\"l2\",\"addr\":5,\"after\":\"0102\"}")),
+                        "misplaced-write/A/l2*2 -missing-write/A/const*3");
+}
+
 static void keep_location(void *user, const tv_diag *diag) { snprintf(user, 64, "%s:%u", diag->file, diag->line); }
 
 static void damaged_logs_are_located(void **state)
@@ -651,6 +705,7 @@ int main(void)
         cmocka_unit_test(several_ranges_of_an_instruction_are_compared),
         cmocka_unit_test(logs_are_compared),
         cmocka_unit_test(damaged_logs_are_located),
+        cmocka_unit_test(each_class_of_an_instruction_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, close_boards);
 }
