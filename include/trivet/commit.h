@@ -40,7 +40,8 @@ enum {
     TV_COMMIT_ALL = (1 << 5) - 1
 };
 
-/* `bytes` bytes of `space`, from unit `addr` on. */
+/* `bytes` bytes of `space`, from unit `addr` on. All their bits are defined: the specifications and the decisions of
+ * the manual leave none open. Bits that a design leaves open are masked by a rule (cosim.h). */
 typedef struct tv_effect {
     const char *space; /* static; never an alias: registers are those of the space that has the bytes */
     uint64_t addr;

@@ -103,12 +103,12 @@ static tv_status write_program(void *user, const char *name, const char *source)
     return tv_output_commit_to(out, k->group, &k->c->sink);
 }
 
-static tv_status parse_count(cli *c, const char *name, uint64_t *value)
+static tv_status parse_count(cli *c, const char *name, uint64_t min, uint64_t *value)
 {
     const char *text = cli_value(c, name);
-    if (!text || (cli_parse_number(text, value) && *value))
+    if (!text || (cli_parse_number(text, value) && *value >= min))
         return TV_OK;
-    cli_error(c, CLI_E_VALUE, "a number from 1 on", "--%s cannot be '%s'", name, text);
+    cli_error(c, CLI_E_VALUE, min ? "a number from 1 on" : "a number from 0 on", "--%s cannot be '%s'", name, text);
     return TV_ERR_INPUT;
 }
 
@@ -118,9 +118,9 @@ static tv_status close_bins(cli *c, tv_cover *cover, const char *folder)
     tv_cover_close_options close = {
         .size = sizeof close, .seed = 1, .instructions = 50000, .program = write_program, .user = &k};
     tv_config *config = NULL;
-    tv_status status = parse_count(c, "instructions", &close.instructions);
+    tv_status status = parse_count(c, "instructions", 1, &close.instructions);
     if (status == TV_OK)
-        status = parse_count(c, "seed", &close.seed);
+        status = parse_count(c, "seed", 0, &close.seed);
     if (status == TV_OK)
         status = cli_outputs(c, &k.group);
     if (status == TV_OK)

@@ -147,6 +147,11 @@ static void write_counts_json(const comparison *j, const tv_scoreboard_counts *n
 
 static int finish(const comparison *j, const tv_scoreboard_counts *n)
 {
+    if (!n->instructions && !n->bytes && !n->mismatches) {
+        cli_error(j->c, CLI_E_VALUE, "log what the design does from the begin of its program",
+                  "neither log has an instruction or a write: nothing is compared");
+        return CLI_INVALID;
+    }
     if (j->json)
         write_counts_json(j, n);
     else

@@ -165,6 +165,9 @@ def logs_are_compared(t):
                              (("--rules", t.path("none")), "TV-F001")):
         code, _, err = t.call("cosim", "compare", model, design, *arguments)
         t.expect(" ".join(arguments), code == 2 and error in err, err)
+    write_log(design, records[:1])
+    code, _, err = t.call("cosim", "compare", design, design)
+    t.expect("logs without an instruction do not pass", code == 2 and "nothing is compared" in err, err)
     t.expect("two logs", t.call("cosim", "compare", model)[0] == 2)
     t.expect("options of compare", t.call("cosim", "replay", model, "--self-test")[0] == 2)
 
