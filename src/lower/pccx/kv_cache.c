@@ -93,14 +93,17 @@ static void update_scale(const pccx_lowering *l, const float *values, pccx_lower
 }
 
 /* Packs a row of a block with `count` values, in a single plane. While the scale is unchanged, only new values are
- * added. */
-static void pack_row(const pccx_lowering *l, const float *values, uint32_t count, pccx_lower_value_row *row)
+ * added: mostly one, for which the others are not read. */
+static void pack_row(const pccx_lowering *l, const float *row_values, uint32_t count, pccx_lower_value_row *row)
 {
-    update_scale(l, values, row);
-    if (row->packed == 0)
+    if (!row->rescale_count && row->packed > 0) {
+        pccx_lower_round_more(row_values, row->packed, count, row->scale, row->beat);
+    } else {
+        float values[PCCX_LOWER_BLOCK] = {0};
+        memcpy(values, row_values, count * sizeof *values);
+        update_scale(l, values, row);
         row->scale_bits = pccx_lower_round(values, count, row->scale, row->beat, NULL);
-    else
-        pccx_lower_round_more(values, row->packed, count, row->scale, row->beat);
+    }
     row->packed = count;
 }
 
@@ -126,13 +129,14 @@ static void pack_block(const packing *p, uint32_t head, uint32_t position, const
     uint8_t *scales = packed_block(p, head, position / PCCX_LOWER_BLOCK),
             *beats = scales + pccx_lower_l2_size(d) * PCCX_LOWER_WORD_BYTES;
     for (uint32_t i = 0; i < d; i++, scales += 2, beats += PCCX_LOWER_BEAT_BYTES) {
-        float values[PCCX_LOWER_BLOCK] = {0};
-        memcpy(values, block + (size_t)i * PCCX_LOWER_BLOCK, count * sizeof *values);
+        const float *row_values = block + (size_t)i * PCCX_LOWER_BLOCK;
         if (l->cache_planes > 1) {
+            float values[PCCX_LOWER_BLOCK] = {0};
+            memcpy(values, row_values, count * sizeof *values);
             pack_row_planes(p, values, count, &rows[i], scales, beats);
             continue;
         }
-        pack_row(l, values, count, &rows[i]);
+        pack_row(l, row_values, count, &rows[i]);
         tv_store_le(scales, rows[i].scale_bits, 2);
         memcpy(beats, rows[i].beat, PCCX_LOWER_BEAT_BYTES);
     }

@@ -7,8 +7,9 @@
 #include "kernels/clones.h"
 #include "kernels/quantize.h"
 #include "num/float.h"
+#include "num/int.h"
 
-enum { Q_MIN = -8, Q_MAX = 7, STEPS = 20, CANDIDATES = 2 * STEPS };
+enum { WEIGHT_BITS = 4, Q_MIN = -8, Q_MAX = 7, STEPS = 20, CANDIDATES = 2 * STEPS };
 
 /* Candidates that map the absmax to -8 with and without clipping, or to 7: both signs are tried, since -8 has no
  * counterpart. */
@@ -63,11 +64,10 @@ uint16_t pccx_lower_round(const float *values, uint32_t n, float scale, uint8_t 
 
 void pccx_lower_round_more(const float *values, uint32_t from, uint32_t to, float scale, uint8_t *beat)
 {
-    int8_t q[PCCX_LOWER_BEAT_WEIGHTS] = {0};
-    if (scale != 0)
-        tv_quantize_s8(values + from, to - from, scale, Q_MIN, Q_MAX, q);
-    for (uint32_t i = from; i < to; i++)
-        beat[i / 2] = (uint8_t)((beat[i / 2] & (i % 2 ? 0x0F : 0xF0)) | (q[i - from] & 15) << i % 2 * 4);
+    for (uint32_t i = from; i < to; i++) {
+        int q = scale == 0 ? 0 : tv_int_saturate(values[i] / scale, WEIGHT_BITS);
+        beat[i / 2] = (uint8_t)((beat[i / 2] & (i % 2 ? 0x0F : 0xF0)) | (q & 15) << i % 2 * 4);
+    }
 }
 
 uint16_t pccx_lower_quantize(tv_scale_search_fn *search, float *values, uint32_t n, uint8_t *beats)
