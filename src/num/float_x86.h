@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of float.h on vectors of 16 with AVX-512, with the same results. */
+/* The functions of float.h on vectors of 8 with AVX2 and of 16 with AVX-512, with the same results. */
 #ifndef TV_NUM_FLOAT_X86_H
 #define TV_NUM_FLOAT_X86_H
 
@@ -7,7 +7,37 @@
 
 #include "num/float.h"
 
+#define TV_NUM_AVX2 __attribute__((target("avx2"), always_inline)) static inline
 #define TV_NUM_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"), always_inline)) static inline
+
+/* ---- 8 numbers ---- */
+
+/* As tv_f32_canonical. */
+TV_NUM_AVX2 __m256 tv_f32_canonical_x8(__m256 x)
+{
+    return _mm256_blendv_ps(x, _mm256_castsi256_ps(_mm256_set1_epi32(TV_F32_NAN)), _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+}
+
+/* As tv_bf16_to_f32. */
+TV_NUM_AVX2 __m256 tv_bf16_to_f32_x8(__m128i bf16)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bf16), 16));
+}
+
+/* As tv_bf16_flushed_from_f32. */
+TV_NUM_AVX2 __m128i tv_bf16_flushed_from_f32_x8(__m256 x)
+{
+    __m256i bits = _mm256_castps_si256(x), odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    __m256i r = _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(TV_BF16_TIE)), odd), 16);
+    __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    r = _mm256_blendv_epi8(r, _mm256_set1_epi32(TV_BF16_NAN), is_nan);
+    __m256i magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(INT32_MAX));
+    __m256i tiny = _mm256_cmpgt_epi32(_mm256_set1_epi32(TV_BF16_NORMAL_FROM), magnitude);
+    r = _mm256_blendv_epi8(r, _mm256_and_si256(r, _mm256_set1_epi32(TV_BF16_SIGN)), tiny);
+    return _mm_packus_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1));
+}
+
+/* ---- 16 numbers ---- */
 
 /* As tv_f32_canonical. */
 TV_NUM_AVX512 __m512 tv_f32_canonical_x16(__m512 x)

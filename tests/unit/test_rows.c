@@ -50,10 +50,13 @@ static uint16_t expected_row(const rows_case *c, const tv_gemv_scaled_args *r, s
 static void check_rows(unit_rng *rng, tv_cpu_level level, size_t beats, size_t rows, unsigned kind)
 {
     static rows_case c;
+    bool at_limits = unit_below(rng, 4) == 0; /* all at their limits: the sums of the largest magnitude */
+    uint8_t weight = unit_below(rng, 2) ? 0x77 : 0x88;
+    int8_t input = unit_below(rng, 2) ? 127 : -128;
     for (size_t i = 0; i < sizeof c.weights; i++)
-        c.weights[i] = unit_below(rng, 4) ? (uint8_t)unit_next(rng) : 0x88;
+        c.weights[i] = !at_limits && unit_below(rng, 4) ? (uint8_t)unit_next(rng) : weight;
     for (size_t i = 0; i < beats * TV_S4_BEAT; i++)
-        c.q[i] = unit_below(rng, 4) ? (int8_t)(unit_below(rng, 255) - 127) : -127;
+        c.q[i] = !at_limits && unit_below(rng, 4) ? (int8_t)unit_below(rng, 256) : input;
     for (size_t i = 0; i < ROWS_MAX + 4; i++)
         tv_store_le(c.out + 2 * i, any_bf16(rng), 2);
     for (size_t i = 0; i < ROWS_MAX; i++)

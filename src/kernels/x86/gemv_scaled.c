@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scaled matrix-vector products with AVX-512: 16 rows of one, two or four beats at a time, four, two or one per vector.
- * A tree of additions leaves the sum of each row in its lane, and the sums stay in registers until they are BF16. Other
- * row lengths and AVX2 use the general product kernel. */
+/* Scaled matrix-vector products with AVX2 and AVX-512: 8 or 16 rows of one, two or four beats at a time. A tree of
+ * additions leaves the sum of each row in its lane, and the sums stay in registers until they are BF16. Other row
+ * lengths use the general product kernel. Weights are made unsigned (w + 8) for the multiply instructions; 8 times the
+ * sum of the activations is subtracted. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -9,18 +10,144 @@
 #include "kernels/variants.h"
 #include "num/float_x86.h"
 
+#define TARGET_AVX2 __attribute__((target("avx2")))
 #define TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 
 enum {
+    ROWS_AVX2 = 8,
     ROWS = 16,
     HALF = TV_S4_BLOCK / 2,
     FLIP_NIBBLES = 0x88,
     NIBBLE = 15,
     BEAT_BYTES = TV_S4_BEAT / 2,
+    LINE = 64, /* bytes of a cache line */
     PREFETCH_BYTES = 20480
 };
 
-void tv_gemv_scaled_avx2(const tv_gemv_scaled_args *r) { tv_gemv_scaled_with(tv_gemm_s4s8_avx2, r); }
+/* ---- AVX2 ---- */
+
+/* The activations of even and of odd index, by vectors of weights; a single beat is repeated for two rows. */
+typedef struct packed_input_avx2 {
+    __m256i even[2], odd[2];
+} packed_input_avx2;
+
+TARGET_AVX2 TV_INLINE __m256i load256(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
+
+TARGET_AVX2 TV_INLINE __m256i load_beat_twice(const int8_t *p)
+{
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
+TARGET_AVX2 TV_INLINE packed_input_avx2 load_input_avx2(const tv_gemv_scaled_args *r, unsigned beats)
+{
+    packed_input_avx2 o;
+    const int8_t *even = r->packed, *odd = r->packed + HALF;
+    o.even[0] = beats == 1 ? load_beat_twice(even) : load256(even);
+    o.odd[0] = beats == 1 ? load_beat_twice(odd) : load256(odd);
+    o.even[1] = beats == 4 ? load256(even + 32) : _mm256_setzero_si256();
+    o.odd[1] = beats == 4 ? load256(odd + 32) : _mm256_setzero_si256();
+    return o;
+}
+
+/* Sums of four products in 16 bits, with the activations of vector `v`: at most 4 * 15 * 128, a quarter of what 16 bits
+ * hold. */
+TARGET_AVX2 TV_INLINE __m256i multiply_vector_avx2(const uint8_t *w, const packed_input_avx2 *o, unsigned v)
+{
+    const __m256i nibble = _mm256_set1_epi8(NIBBLE);
+    __m256i both = _mm256_xor_si256(load256(w), _mm256_set1_epi8((char)FLIP_NIBBLES));
+    __m256i low = _mm256_and_si256(both, nibble), high = _mm256_and_si256(_mm256_srli_epi16(both, 4), nibble);
+    return _mm256_add_epi16(_mm256_maddubs_epi16(low, o->even[v]), _mm256_maddubs_epi16(high, o->odd[v]));
+}
+
+/* The same for a row of two or four beats, or for two rows of one beat. */
+TARGET_AVX2 TV_INLINE __m256i multiply_row_avx2(const uint8_t *w, unsigned beats, const packed_input_avx2 *o)
+{
+    __m256i products = multiply_vector_avx2(w, o, 0);
+    return beats == 4 ? _mm256_add_epi16(products, multiply_vector_avx2(w + 32, o, 1)) : products;
+}
+
+/* The sums of four rows, or with one beat of eight, in the lanes of each half of a vector. */
+TARGET_AVX2 TV_INLINE __m256i sum_four_avx2(const uint8_t *w, unsigned beats, const packed_input_avx2 *o)
+{
+    const size_t step = beats == 1 ? 2 * BEAT_BYTES : beats * BEAT_BYTES;
+    __m256i pair[2];
+    for (unsigned i = 0; i < 2; i++) {
+        __m256i a = multiply_row_avx2(w + 2 * i * step, beats, o),
+                b = multiply_row_avx2(w + (2 * i + 1) * step, beats, o);
+        __m256i sums = _mm256_add_epi16(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+        pair[i] = _mm256_madd_epi16(sums, _mm256_set1_epi16(1));
+    }
+    return _mm256_add_epi32(_mm256_unpacklo_epi64(pair[0], pair[1]), _mm256_unpackhi_epi64(pair[0], pair[1]));
+}
+
+/* The sums of eight rows, one lane each. */
+TARGET_AVX2 TV_INLINE __m256i sum_rows_avx2(const uint8_t *w, unsigned beats, const packed_input_avx2 *o)
+{
+    __m256i first = sum_four_avx2(w, beats, o);
+    if (beats == 1) /* even rows in the low half, odd rows in the high half */
+        return _mm256_permutevar8x32_epi32(first, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    __m256i second = sum_four_avx2(w + 4 * beats * BEAT_BYTES, beats, o);
+    return _mm256_add_epi32(_mm256_permute2x128_si256(first, second, 0x20),
+                            _mm256_permute2x128_si256(first, second, 0x31));
+}
+
+TARGET_AVX2 TV_INLINE __m128i load128(const void *p) { return _mm_loadu_si128((const __m128i *)p); }
+
+/* Scales eight rows, accumulates and stores them; `scales` may be NULL. */
+TARGET_AVX2 TV_INLINE void store_rows_avx2(const tv_gemv_scaled_args *r, __m256i sums, const uint8_t *scales,
+                                           uint8_t *out)
+{
+    __m256i exact = _mm256_sub_epi32(sums, _mm256_set1_epi32(8 * r->sum));
+    __m256 y = _mm256_mul_ps(_mm256_cvtepi32_ps(exact), _mm256_set1_ps(r->vector_scale));
+    if (scales)
+        y = _mm256_mul_ps(y, tv_bf16_to_f32_x8(load128(scales)));
+    if (r->add)
+        y = _mm256_add_ps(y, tv_bf16_to_f32_x8(load128(out)));
+    _mm_storeu_si128((__m128i *)(void *)out, tv_bf16_flushed_from_f32_x8(y));
+}
+
+TARGET_AVX2 TV_INLINE void multiply_short_rows_avx2(const tv_gemv_scaled_args *r, unsigned beats)
+{
+    const packed_input_avx2 o = load_input_avx2(r, beats);
+    const size_t bytes = beats * BEAT_BYTES;
+    size_t at = 0;
+    for (; at + ROWS_AVX2 <= r->rows; at += ROWS_AVX2) {
+        const uint8_t *w = r->weights + at * bytes;
+        for (size_t next = 0; next < ROWS_AVX2 * bytes; next += LINE)
+            _mm_prefetch((const char *)w + PREFETCH_BYTES + next, _MM_HINT_T1);
+        store_rows_avx2(r, sum_rows_avx2(w, beats, &o), r->scales ? r->scales + 2 * at : NULL, r->out + 2 * at);
+    }
+    if (at < r->rows) {
+        size_t left = r->rows - at;
+        uint8_t rest[ROWS_AVX2 * HALF] = {0}, scales[2 * ROWS_AVX2] = {0}, out[2 * ROWS_AVX2] = {0};
+        memcpy(rest, r->weights + at * bytes, left * bytes);
+        memcpy(out, r->out + 2 * at, 2 * left);
+        if (r->scales)
+            memcpy(scales, r->scales + 2 * at, 2 * left);
+        store_rows_avx2(r, sum_rows_avx2(rest, beats, &o), r->scales ? scales : NULL, out);
+        memcpy(r->out + 2 * at, out, 2 * left);
+    }
+}
+
+TARGET_AVX2 void tv_gemv_scaled_avx2(const tv_gemv_scaled_args *r)
+{
+    switch (r->beats) {
+    case 1:
+        multiply_short_rows_avx2(r, 1);
+        break;
+    case 2:
+        multiply_short_rows_avx2(r, 2);
+        break;
+    case 4:
+        multiply_short_rows_avx2(r, 4);
+        break;
+    default:
+        tv_gemv_scaled_with(tv_gemm_s4s8_avx2, r);
+        break;
+    }
+}
+
+/* ---- AVX-512 with VNNI ---- */
 
 /* The activations of even and of odd index, repeated for each row in a vector, and the initial value of the
  * accumulator: -8 times the sum of the activations in the first lane of each row, because weights are made unsigned (w
