@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products by packed panels with AVX-512 VNNI.
- *
- * A panel has sixteen rows of weights, interleaved by 32-bit words: a vector has one word of each row, four elements of
- * INT8 or eight of INT4, whose nibbles are separated after loading. The multiply instructions take unsigned times
- * signed bytes, so weights are made unsigned by flipping their sign bits; the offsets, minus 128 (INT4: 8) times the
- * sum of the activations, initialize the accumulators. Panels are packed for at most BLOCK bytes of k, so that they
- * stay in the L1 cache. */
+/* Products by packed panels (panel_blocks.h) with AVX-512 VNNI. A vector has one 32-bit word of each row of a panel:
+ * four elements of INT8, or eight of INT4, whose nibbles are separated after loading. The accumulators begin at the
+ * offsets. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 
 #include "kernels/clones.h"
 #include "kernels/variants.h"
+#include "kernels/x86/panel_blocks.h"
 #include "num/float_x86.h"
 
 enum {
-    ROWS = 16,
+    ROWS = TV_PANEL_ROWS,
     PAIR = TV_PANEL_PAIR,
     TILE = TV_PANEL_TILE,
-    STEP = 4,
-    BLOCK = 512,
+    STEP = TV_PANEL_STEP,
+    BLOCK = TV_PANEL_BLOCK,
+    GROUP = TV_PANEL_GROUP,
+    PARTIALS = TV_PANEL_PARTIALS,
     VECTOR = 64,
     WORDS = 16 /* of a vector */,
-    GROUP = 32,
-    PARTIALS = 8,
     FLIP = 0x80,
     FLIP_NIBBLES = 0x88,
     NIBBLE = 15
@@ -61,12 +58,6 @@ TARGET TV_INLINE void transpose(__m512i v[ROWS])
 /* A mask of the low `count` bits, at most 32. */
 static inline uint32_t first_bits(size_t count) { return count ? UINT32_MAX >> (32 - count) : 0; }
 
-/* The address of a row, which may be past the last one; it is then not read. */
-static inline const void *row_address(const void *rows, size_t stride, size_t r)
-{
-    return (const void *)((uintptr_t)rows + r * stride);
-}
-
 /* Transposes up to 32 bytes of each of 32 rows, of which `count` exist and have `bytes` bytes; the rest is zeros. Word
  * s of rows 0 to 15 is stored at first + s * step, of rows 16 to 31 at second + s * step. `flip` is xored to each word.
  */
@@ -76,7 +67,7 @@ TARGET TV_INLINE void transpose_rows(const void *rows, size_t stride, size_t cou
     __mmask32 mask = first_bits(bytes);
     __m512i v[ROWS];
     for (size_t r = 0; r < ROWS; r++) {
-        const uint8_t *low = row_address(rows, stride, r), *high = row_address(rows, stride, r + ROWS);
+        const uint8_t *low = tv_panel_row(rows, stride, r), *high = tv_panel_row(rows, stride, r + ROWS);
         __m256i a = _mm256_maskz_loadu_epi8(r < count ? mask : 0, low),
                 b = _mm256_maskz_loadu_epi8(r + ROWS < count ? mask : 0, high);
         v[r] = _mm512_xor_si512(_mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1), flip);
@@ -88,16 +79,14 @@ TARGET TV_INLINE void transpose_rows(const void *rows, size_t stride, size_t cou
     }
 }
 
-/* Packs bytes `from` to from + length of `count` rows from row `row` on into two panels. Words past `length` are
- * unspecified: they are multiplied by activations that are 0. */
-TARGET static void pack_pair(const tv_gemm_panel_weights *w, size_t row, size_t count, size_t from, size_t length,
-                             uint8_t panels[2][ROWS * BLOCK])
+TARGET static void pack_weights(const tv_gemm_panel_weights *w, size_t row, size_t count, size_t from, size_t length,
+                                uint8_t *panels)
 {
     const __m512i flip = _mm512_set1_epi8((char)(w->bits == 4 ? FLIP_NIBBLES : FLIP));
     for (size_t at = 0; at < length; at += VECTOR / 2)
         transpose_rows(w->rows + row * w->stride + from + at, w->stride, count,
-                       length - at < VECTOR / 2 ? length - at : VECTOR / 2, flip, panels[0] + at * ROWS,
-                       panels[1] + at * ROWS, VECTOR);
+                       length - at < VECTOR / 2 ? length - at : VECTOR / 2, flip, panels + at * ROWS,
+                       panels + (BLOCK + at) * ROWS, VECTOR);
 }
 
 /* ---- Activations ---- */
@@ -219,54 +208,27 @@ TARGET TV_INLINE void multiply_tile(unsigned bits, const uint8_t *panel, size_t 
 }
 
 /* The same for all tiles and both panels. */
-TARGET TV_INLINE void multiply_pair(unsigned bits, uint8_t panels[2][ROWS * BLOCK], size_t length, const int8_t *packed,
-                                    size_t step, size_t tiles, int32_t *out)
+TARGET TV_INLINE void multiply_all(unsigned bits, const uint8_t *panels, size_t length, const int8_t *packed,
+                                   size_t step, size_t m, int32_t *out)
 {
-    for (size_t t = 0; t < tiles; t++, packed += step, out += TILE * PAIR)
+    for (size_t t = 0; t < tv_ceil_div(m, TILE); t++, packed += step, out += TILE * PAIR)
         for (unsigned half = 0; half < 2; half++)
-            multiply_tile(bits, panels[half], length, packed, out + half * ROWS);
+            multiply_tile(bits, panels + half * ROWS * BLOCK, length, packed, out + half * ROWS);
 }
 
-TARGET static void multiply_exact(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
-                                  const int32_t *offsets, size_t m, int32_t *out)
+TARGET static void multiply_tiles(unsigned bits, const uint8_t *panels, size_t length, const int8_t *packed,
+                                  size_t step, size_t m, int32_t *out)
 {
-    _Alignas(64) uint8_t panels[2][ROWS * BLOCK];
-    int32_t tile[TV_PANEL_M_MAX * PAIR];
-    size_t bytes = w->k * w->bits / 8, tiles = tv_ceil_div(m, TILE), step = tv_gemm_panel_packed_bytes(TILE, w->k);
-    for (size_t i = 0; i < tiles * TILE; i++)
-        for (size_t r = 0; r < PAIR; r += ROWS)
-            _mm512_storeu_si512(tile + i * PAIR + r, _mm512_set1_epi32(offsets[i]));
-    for (size_t at = 0; at < bytes; at += BLOCK) {
-        size_t length = bytes - at < BLOCK ? bytes - at : BLOCK, elements = length * 8 / w->bits;
-        const int8_t *here = packed + at * 8 / w->bits * TILE;
-        pack_pair(w, from, count, at, length, panels);
-        if (w->bits == 4)
-            multiply_pair(4, panels, elements, here, step, tiles, tile);
-        else
-            multiply_pair(8, panels, elements, here, step, tiles, tile);
-    }
-    memcpy(out, tile, m * PAIR * sizeof *out);
+    if (bits == 4)
+        multiply_all(4, panels, length, packed, step, m, out);
+    else
+        multiply_all(8, panels, length, packed, step, m, out);
 }
 
 /* ---- A sum of each group ---- */
 
-/* The partial sums of the canonical order for the rows of a panel and a tile. */
-typedef struct partial_sums {
-    __m512 of[PARTIALS][TILE];
-} partial_sums;
-
-/* The operands of a tile and a panel for the groups of one block. */
-typedef struct block_groups {
-    const uint8_t *panel;
-    const int8_t *packed;
-    const int32_t *offsets;
-    const float *scales; /* [group][PAIR], from the panel's first row on */
-    size_t begin, count; /* groups of the row */
-    size_t used;         /* number of partial sums that have groups */
-} block_groups;
-
 /* Adds group `g` of the block, scaled, to a partial sum. `unit_factor`: the factor is 1 and is not multiplied. */
-TARGET TV_INLINE void add_group(const block_groups *b, size_t g, unsigned bits, bool unit_factor, __m512 factor,
+TARGET TV_INLINE void add_group(const tv_panel_groups *b, size_t g, unsigned bits, bool unit_factor, __m512 factor,
                                 __m512 sums[TILE])
 {
     __m512i exact_sums[TILE];
@@ -285,33 +247,32 @@ TARGET TV_INLINE void add_group(const block_groups *b, size_t g, unsigned bits, 
 
 /* Accumulates one partial sum at a time in registers. In the first block of a row they start at 0, and 0 is added
  * explicitly because it turns -0 into +0. */
-TARGET TV_INLINE void add_groups(const block_groups *b, unsigned bits, bool unit_factor, float factor, partial_sums *p)
+TARGET TV_INLINE void add_all(const tv_panel_groups *b, unsigned bits, bool unit_factor, float factor, float *p)
 {
     const __m512 factors = _mm512_set1_ps(factor);
-    for (size_t u = 0; u < b->used; u++) {
+    for (size_t u = 0; u < b->used; u++, p += TILE * ROWS) {
         __m512 sums[TILE];
         for (unsigned i = 0; i < TILE; i++)
-            sums[i] = b->begin ? p->of[u][i] : _mm512_setzero_ps();
+            sums[i] = b->begin ? _mm512_load_ps(p + i * ROWS) : _mm512_setzero_ps();
         for (size_t g = u; g < b->count; g += PARTIALS)
             add_group(b, g, bits, unit_factor, factors, sums);
         for (unsigned i = 0; i < TILE; i++)
-            p->of[u][i] = sums[i];
+            _mm512_store_ps(p + i * ROWS, sums[i]);
     }
 }
 
-TARGET static void add_block(const block_groups *b, unsigned bits, float factor, partial_sums *p)
+TARGET static void add_groups(const tv_panel_groups *b, unsigned bits, float factor, float *p)
 {
     if (bits == 4 && factor == 1)
-        add_groups(b, 4, true, factor, p);
+        add_all(b, 4, true, factor, p);
     else if (bits == 4)
-        add_groups(b, 4, false, factor, p);
+        add_all(b, 4, false, factor, p);
     else if (factor == 1)
-        add_groups(b, 8, true, factor, p);
+        add_all(b, 8, true, factor, p);
     else
-        add_groups(b, 8, false, factor, p);
+        add_all(b, 8, false, factor, p);
 }
 
-/* Transposes the scales of a block to [group][PAIR]. `scales` begins at the first of `count` rows. */
 TARGET static void pack_scales(const float *scales, size_t step, size_t count, size_t length, float *out)
 {
     enum { GROUPS_PER_STEP = WORDS / 2 };
@@ -322,16 +283,14 @@ TARGET static void pack_scales(const float *scales, size_t step, size_t count, s
     }
 }
 
-/* Reduces the partial sums of `count` rows of a panel and `m` rows of a tile, adds `old` (may be NULL) and stores them.
- * Partial sums from `used` on are 0. */
-TARGET static void store_totals(const partial_sums *p, size_t used, size_t count, size_t m, const float *old,
-                                float *out, size_t step)
+TARGET static void store_totals(const float *p, size_t used, size_t count, size_t m, const float *old, float *out,
+                                size_t step)
 {
     __mmask16 mask = (__mmask16)((1u << count) - 1);
     for (size_t i = 0; i < m; i++) {
         __m512 v[PARTIALS];
         for (size_t u = 0; u < PARTIALS; u++)
-            v[u] = u < used ? p->of[u][i] : _mm512_setzero_ps();
+            v[u] = u < used ? _mm512_load_ps(p + (u * TILE + i) * ROWS) : _mm512_setzero_ps();
         __m512 even = _mm512_add_ps(_mm512_add_ps(v[0], v[4]), _mm512_add_ps(v[2], v[6]));
         __m512 odd = _mm512_add_ps(_mm512_add_ps(v[1], v[5]), _mm512_add_ps(v[3], v[7]));
         __m512 y = _mm512_add_ps(even, odd);
@@ -341,62 +300,22 @@ TARGET static void store_totals(const partial_sums *p, size_t used, size_t count
     }
 }
 
-enum { TILES = TV_PANEL_GROUPED_M_MAX / TILE };
+static const tv_panel_steps steps = {BLOCK, pack_weights, pack_scales, multiply_tiles, add_groups, store_totals};
 
-typedef struct panel_pair {
-    _Alignas(64) uint8_t panels[2][ROWS * BLOCK];
-    _Alignas(64) float scales[BLOCK * 2 / GROUP * PAIR];
-    partial_sums sums[TILES][2]; /* rows of a single block use only sums[0] */
-} panel_pair;
-
-/* Prefetches the next block of 32 rows: chunk `chunk` of `chunks`, to spread the loads over the computation. Addresses
- * past the end of memory have no effect. */
-static inline void prefetch_rows(const void *rows, size_t from, size_t stride, size_t bytes, size_t chunk,
-                                 size_t chunks)
+static void multiply(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
+                     const int32_t *offsets, size_t m, int32_t *out)
 {
-    for (size_t r = chunk * PAIR / chunks; r < (chunk + 1) * PAIR / chunks; r++)
-        for (size_t at = 0; at < bytes; at += VECTOR)
-            __builtin_prefetch(row_address(rows, 1, r * stride + from + at));
+    tv_panels_multiply(&steps, w, from, count, packed, offsets, m, out);
 }
 
-TARGET static void multiply_grouped(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
-                                    const int32_t *offsets, size_t m, const float *scales, size_t scale_step,
-                                    float factor, const float *old, float *out, size_t step)
+static void multiply_grouped(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
+                             const int32_t *offsets, size_t m, const float *scales, size_t scale_step, float factor,
+                             const float *old, float *out, size_t step)
 {
-    panel_pair pair;
-    const size_t all = w->k / GROUP, block_groups_max = (size_t)BLOCK * 8 / w->bits / GROUP,
-                 used = all < PARTIALS ? all : PARTIALS, group_bytes = GROUP * w->bits / 8;
-    const size_t counts[2] = {count < ROWS ? count : ROWS, count < ROWS ? 0 : count - ROWS},
-                 tiles = tv_ceil_div(m, TILE);
-    for (size_t begin = 0; begin < all; begin += block_groups_max) {
-        size_t here = all - begin < block_groups_max ? all - begin : block_groups_max,
-               next = begin + here == all ? 0 : begin + here, next_row = next ? from : from + PAIR;
-        pack_pair(w, from, count, begin * group_bytes, here * group_bytes, pair.panels);
-        pack_scales(scales + from * scale_step + begin, scale_step, count, here, pair.scales);
-        for (size_t q = 0; q < 2 * tiles; q++) {
-            size_t tile = q / 2, half = q % 2, i = tile * TILE;
-            partial_sums *p = all > block_groups_max ? &pair.sums[tile][half] : pair.sums[0];
-            const block_groups b = {pair.panels[half],
-                                    packed + tv_gemm_panel_packed_bytes(i, w->k) + begin * GROUP * TILE,
-                                    offsets + i * all + begin * TILE,
-                                    pair.scales + half * ROWS,
-                                    begin,
-                                    here,
-                                    used};
-            prefetch_rows(row_address(w->rows, w->stride, next_row), next * group_bytes, w->stride, here * group_bytes,
-                          q, 2 * tiles);
-            prefetch_rows(row_address(scales, scale_step * sizeof *scales, next_row), next * sizeof *scales,
-                          scale_step * sizeof *scales, here * sizeof *scales, q, 2 * tiles);
-            if (counts[half])
-                add_block(&b, w->bits, factor, p);
-            if (counts[half] && begin + here == all)
-                store_totals(p, used, counts[half], m - i < TILE ? m - i : TILE,
-                             old ? old + i * step + half * ROWS : NULL, out + i * step + half * ROWS, step);
-        }
-    }
+    tv_panels_multiply_grouped(&steps, w, from, count, packed, offsets, m, scales, scale_step, factor, old, out, step);
 }
 
-const tv_gemm_panel_set tv_gemm_panel_avx512 = {pack_activations, multiply_exact, multiply_grouped};
+const tv_gemm_panel_set tv_gemm_panel_avx512 = {pack_activations, multiply, multiply_grouped};
 #else
-typedef int tv_no_panel_x86; /* ISO C wants a declaration */
+typedef int tv_no_panel_avx512; /* ISO C wants a declaration */
 #endif

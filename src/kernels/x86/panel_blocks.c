@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The blocks of products by packed panels. */
+#if defined(__x86_64__)
+#include "kernels/x86/panel_blocks.h"
+
+enum {
+    PAIR = TV_PANEL_PAIR,
+    TILE = TV_PANEL_TILE,
+    ROWS = TV_PANEL_ROWS,
+    BLOCK = TV_PANEL_BLOCK,
+    GROUP = TV_PANEL_GROUP,
+    PARTIALS = TV_PANEL_PARTIALS,
+    LINE = 64 /* bytes of a cache line */
+};
+
+void tv_panels_multiply(const tv_panel_steps *v, const tv_gemm_panel_weights *w, size_t from, size_t count,
+                        const int8_t *packed, const int32_t *offsets, size_t m, int32_t *out)
+{
+    _Alignas(64) uint8_t panels[PAIR * TV_PANEL_ROW_MAX];
+    _Alignas(64) int32_t tile[TV_PANEL_M_MAX * PAIR];
+    size_t bytes = w->k * w->bits / 8, step = tv_gemm_panel_packed_bytes(TILE, w->k);
+    for (size_t i = 0; i < tv_ceil_div(m, TILE) * TILE; i++)
+        for (size_t r = 0; r < PAIR; r++)
+            tile[i * PAIR + r] = offsets[i];
+    for (size_t at = 0; at < bytes; at += BLOCK) {
+        size_t length = bytes - at < BLOCK ? bytes - at : BLOCK;
+        v->pack_weights(w, from, count, at, length, panels);
+        v->multiply_tiles(w->bits, panels, length * 8 / w->bits, packed + at * 8 / w->bits * TILE, step, m, tile);
+    }
+    memcpy(out, tile, m * PAIR * sizeof *out);
+}
+
+/* Prefetches the next block of 32 rows: chunk `chunk` of `chunks`, to spread the loads over the computation. Addresses
+ * past the end of memory have no effect. */
+static void prefetch_rows(const void *rows, size_t from, size_t stride, size_t bytes, size_t chunk, size_t chunks)
+{
+    for (size_t r = chunk * PAIR / chunks; r < (chunk + 1) * PAIR / chunks; r++)
+        for (size_t at = 0; at < bytes; at += LINE)
+            __builtin_prefetch(tv_panel_row(rows, 1, r * stride + from + at));
+}
+
+typedef struct panel_memory {
+    _Alignas(64) uint8_t panels[PAIR * TV_PANEL_ROW_MAX];
+    _Alignas(64) float scales[BLOCK * 2 / GROUP * PAIR];
+    /* of each tile and panel; rows of a single block use only the first ones */
+    _Alignas(64) float sums[TV_PANEL_GROUPED_M_MAX * PAIR * PARTIALS];
+} panel_memory;
+
+void tv_panels_multiply_grouped(const tv_panel_steps *v, const tv_gemm_panel_weights *w, size_t from, size_t count,
+                                const int8_t *packed, const int32_t *offsets, size_t m, const float *scales,
+                                size_t scale_step, float factor, const float *old, float *out, size_t step)
+{
+    panel_memory mem;
+    const size_t all = w->k / GROUP, block_groups_max = (size_t)BLOCK * 8 / w->bits / GROUP,
+                 used = all < PARTIALS ? all : PARTIALS, group_bytes = GROUP * w->bits / 8;
+    const size_t products = tv_ceil_div(m, TILE) * 2; /* of a tile and a panel */
+    for (size_t begin = 0; begin < all; begin += block_groups_max) {
+        size_t here = all - begin < block_groups_max ? all - begin : block_groups_max,
+               next = begin + here == all ? 0 : begin + here, next_row = next ? from : from + PAIR;
+        v->pack_weights(w, from, count, begin * group_bytes, here * group_bytes, mem.panels);
+        v->pack_scales(scales + from * scale_step + begin, scale_step, count, here, mem.scales);
+        for (size_t q = 0; q < products; q++) {
+            size_t i = q / 2 * TILE, row = q % 2 * ROWS, tile_rows = m - i < TILE ? m - i : TILE;
+            float *p = all > block_groups_max ? mem.sums + q * PARTIALS * TILE * ROWS : mem.sums;
+            const tv_panel_groups b = {mem.panels + row * v->row_bytes,
+                                       packed + tv_gemm_panel_packed_bytes(i, w->k) + begin * GROUP * TILE,
+                                       offsets + i * all + begin * TILE,
+                                       mem.scales + row,
+                                       tile_rows,
+                                       begin,
+                                       here,
+                                       used};
+            prefetch_rows(tv_panel_row(w->rows, w->stride, next_row), next * group_bytes, w->stride, here * group_bytes,
+                          q, products);
+            prefetch_rows(tv_panel_row(scales, scale_step * sizeof *scales, next_row), next * sizeof *scales,
+                          scale_step * sizeof *scales, here * sizeof *scales, q, products);
+            if (row >= count)
+                continue;
+            v->add_groups(&b, w->bits, factor, p);
+            if (begin + here == all)
+                v->store_totals(p, used, count - row < ROWS ? count - row : ROWS, tile_rows,
+                                old ? old + i * step + row : NULL, out + i * step + row, step);
+        }
+    }
+}
+#else
+typedef int tv_no_panel_blocks; /* ISO C wants a declaration */
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products by packed panels, cut into blocks: what the variants of gemm_panel.h have in common.
+ *
+ * A panel has 16 rows of weights, interleaved so that a vector has one word of each row (AVX2: of half of the rows).
+ * The multiply instructions take unsigned times signed bytes, so weights are made unsigned by flipping their sign bits;
+ * the offsets, minus 128 (INT4: 8) times the sum of the activations, are added. Panels are packed for at most
+ * TV_PANEL_BLOCK bytes of k, so that they stay in the L1 or L2 cache. */
+#ifndef TV_KERNELS_X86_PANEL_BLOCKS_H
+#define TV_KERNELS_X86_PANEL_BLOCKS_H
+
+#include "kernels/gemm_panel.h"
+
+enum {
+    TV_PANEL_ROWS = 16,
+    TV_PANEL_STEP = 4,                     /* activations of a 32-bit word */
+    TV_PANEL_BLOCK = 512,                  /* bytes of a row of weights */
+    TV_PANEL_ROW_MAX = 2 * TV_PANEL_BLOCK, /* bytes of a row of a panel */
+    TV_PANEL_GROUP = 32,
+    TV_PANEL_PARTIALS = 8 /* partial sums of the canonical order */
+};
+
+/* The operands of a tile and a panel for the groups of one block. */
+typedef struct tv_panel_groups {
+    const uint8_t *panel;
+    const int8_t *packed;
+    const int32_t *offsets;
+    const float *scales; /* [group][TV_PANEL_PAIR], from the panel's first row on */
+    size_t rows;         /* rows of the tile that exist */
+    size_t begin, count; /* groups of the row */
+    size_t used;         /* number of partial sums that have groups */
+} tv_panel_groups;
+
+/* The steps of a variant. Arrays that they read and write as vectors are aligned to 64 bytes. */
+typedef struct tv_panel_steps {
+    size_t row_bytes; /* of a panel: a panel begins TV_PANEL_ROWS * row_bytes after the previous one */
+
+    /* Packs bytes `from` to from + length of `count` rows from row `row` on into two panels. Words past `length` are
+     * unspecified: they are multiplied by activations that are 0. */
+    void (*pack_weights)(const tv_gemm_panel_weights *w, size_t row, size_t count, size_t from, size_t length,
+                         uint8_t *panels);
+
+    /* Transposes `length` scales of each of `count` rows to [group][TV_PANEL_PAIR]. */
+    void (*pack_scales)(const float *scales, size_t step, size_t count, size_t length, float *out);
+
+    /* out[m][TV_PANEL_PAIR] += both panels times `length` elements of m rows of activations, whose tiles are `step`
+     * bytes apart. Rows of `out` up to a multiple of TV_PANEL_TILE are unspecified. */
+    void (*multiply_tiles)(unsigned bits, const uint8_t *panels, size_t length, const int8_t *packed, size_t step,
+                           size_t m, int32_t *out);
+
+    /* Adds the scaled groups of a block to partial sums p[TV_PANEL_PARTIALS][TV_PANEL_TILE][TV_PANEL_ROWS], which begin
+     * at +0 in the first block. Those from b->used on, and of rows from b->rows on, are unspecified. */
+    void (*add_groups)(const tv_panel_groups *b, unsigned bits, float factor, float *p);
+
+    /* Reduces the partial sums of `count` rows of a panel and `m` rows of a tile, adds `old` (may be NULL) and stores
+     * them in rows `step` apart. Partial sums from `used` on are 0. */
+    void (*store_totals)(const float *p, size_t used, size_t count, size_t m, const float *old, float *out,
+                         size_t step);
+} tv_panel_steps;
+
+/* tv_gemm_panel_set.multiply and .multiply_grouped with the steps of a variant. */
+void tv_panels_multiply(const tv_panel_steps *v, const tv_gemm_panel_weights *w, size_t from, size_t count,
+                        const int8_t *packed, const int32_t *offsets, size_t m, int32_t *out);
+void tv_panels_multiply_grouped(const tv_panel_steps *v, const tv_gemm_panel_weights *w, size_t from, size_t count,
+                                const int8_t *packed, const int32_t *offsets, size_t m, const float *scales,
+                                size_t scale_step, float factor, const float *old, float *out, size_t step);
+
+/* The address of a row, which may be past the last one; it is then not read. */
+static inline const void *tv_panel_row(const void *rows, size_t stride, size_t r)
+{
+    return (const void *)((uintptr_t)rows + r * stride);
+}
+
+#endif
