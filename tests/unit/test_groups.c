@@ -30,12 +30,17 @@ static void make(unit_rng *rng, product *p, unsigned bits, size_t k, size_t rows
 {
     static const float factors[] = {1, 0.37f, -3e-20f, 1e10f};
     *p = (product){.bits = bits, .k = k, .rows = rows, .m = m, .factor = factors[unit_below(rng, TV_COUNTOF(factors))]};
+    bool at_limits = unit_below(rng, 4) == 0; /* all at their limits: the sums of the largest magnitude */
+    bool negative = unit_below(rng, 2);
+    uint8_t weight = bits == 8 ? (negative ? 0x80 : 0x7F) : negative ? 0x88 : 0x77;
+    int8_t input = unit_below(rng, 2) ? 127 : -128;
     for (size_t i = 0; i < rows * k * bits / 8; i++)
-        p->weights[i] = bits == 8            ? (uint8_t)random_byte(rng)
+        p->weights[i] = at_limits            ? weight
+                        : bits == 8          ? (uint8_t)random_byte(rng)
                         : unit_below(rng, 4) ? (uint8_t)unit_below(rng, 256)
                                              : 0x88;
     for (size_t i = 0; i < m * k; i++)
-        p->inputs[i] = random_byte(rng);
+        p->inputs[i] = at_limits ? input : random_byte(rng);
     for (size_t i = 0; i < rows * (k / GROUP); i++)
         p->scales[i] = ((float)unit_below(rng, 2000) - 1000) * 1e-5f;
 }
@@ -195,25 +200,34 @@ static void panels_equal_sums_in_64_bits(void **state)
         }
 }
 
-/* The longest rows of minimum values: the sums use all 32 bits. */
+/* Rows of the maximum length with weights and inputs at their limits: the sums of INT8 use all 32 bits. */
+static void check_longest_sum(const tv_gemm_panel_set *panel, unsigned bits, int weight, int8_t input)
+{
+    enum { LONGEST = 1 << 16 };
+    static uint8_t weights[LONGEST];
+    static int8_t inputs[LONGEST], packed[TV_PANEL_TILE * LONGEST];
+    int32_t offsets[TV_PANEL_TILE], out[TV_PANEL_PAIR];
+    size_t bytes = LONGEST * bits / 8;
+    memset(weights, bits == 8 ? weight & 0xFF : (weight & 15) * 0x11, bytes);
+    memset(inputs, input, sizeof inputs);
+    panel->pack(inputs, 1, LONGEST, bits, false, packed, offsets);
+    panel->multiply(&(tv_gemm_panel_weights){weights, bits, LONGEST, bytes}, 0, 1, packed, offsets, 1, out);
+    assert_int_equal(out[0], LONGEST * weight * input);
+}
+
 static void the_longest_sums_fit(void **state)
 {
     (void)state;
-    enum { LONGEST = 1 << 16 };
-    const tv_gemm_panel_set *panel = tv_gemm_panel(tv_cpu_host());
-    static uint8_t weights[LONGEST];
-    static int8_t input[LONGEST], packed[TV_PANEL_TILE * LONGEST];
-    int32_t offsets[TV_PANEL_TILE], out[TV_PANEL_PAIR];
-    if (!panel)
-        return;
-    memset(weights, 0x80, sizeof weights);
-    memset(input, -128, sizeof input);
-    panel->pack(input, 1, LONGEST, 8, false, packed, offsets);
-    panel->multiply(&(tv_gemm_panel_weights){weights, 8, LONGEST, LONGEST}, 0, 1, packed, offsets, 1, out);
-    assert_int_equal(out[0], LONGEST * (128 * 128));
-    memset(weights, 0x7F, sizeof weights);
-    panel->multiply(&(tv_gemm_panel_weights){weights, 8, LONGEST, LONGEST}, 0, 1, packed, offsets, 1, out);
-    assert_int_equal(out[0], -LONGEST * (127 * 128));
+    for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++) {
+        const tv_gemm_panel_set *panel = tv_gemm_panel((tv_cpu_level)level);
+        for (unsigned bits = 4; panel && bits <= 8; bits += 4) {
+            int max = bits == 8 ? 127 : 7;
+            check_longest_sum(panel, bits, max, 127);
+            check_longest_sum(panel, bits, max, -128);
+            check_longest_sum(panel, bits, -max - 1, 127);
+            check_longest_sum(panel, bits, -max - 1, -128);
+        }
+    }
 }
 
 int main(void)

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products by packed panels (panel_blocks.h) with AVX2.
+ *
+ * Panels are unpacked to nibbles when they are packed, INT8 as two of them: w + 128 = 16 * high + low. A vector has
+ * four nibbles of each of eight rows. Products of a nibble and an activation are added in pairs to 16 bits, and the
+ * sums of a group of 32 elements, half of its products in each, never overflow; they are widened once for each group.
+ */
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include "kernels/clones.h"
+#include "kernels/variants.h"
+#include "kernels/x86/panel_blocks.h"
+#include "num/float_x86.h"
+
+enum {
+    ROWS = TV_PANEL_ROWS,
+    PAIR = TV_PANEL_PAIR,
+    TILE = TV_PANEL_TILE,
+    STEP = TV_PANEL_STEP,
+    GROUP = TV_PANEL_GROUP,
+    PARTIALS = TV_PANEL_PARTIALS,
+    VECTOR = 32,
+    WORDS = 8 /* of a vector */,
+    VECTORS = ROWS / WORDS,
+    NIBBLES = ROWS * STEP /* bytes of a panel for one nibble of four elements */,
+    ROW_BYTES = TV_PANEL_ROW_MAX,
+    TILE_STEP_MAX = 4,
+    FLIP = 0x80,
+    FLIP_NIBBLES = 0x88,
+    NIBBLE = 15,
+    SUM_MAX = NIBBLE * 128 * GROUP / 2
+};
+
+_Static_assert(SUM_MAX <= INT16_MAX, "sums of groups fit 16 bits");
+
+#define TARGET __attribute__((target("avx2")))
+
+/* ---- Panels ---- */
+
+TARGET TV_INLINE __m256i load256(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
+TARGET TV_INLINE void store256(void *p, __m256i v) { _mm256_storeu_si256((__m256i *)p, v); }
+
+/* The first `size` bytes, at most 32; the rest is zeros. */
+TARGET TV_INLINE __m256i load_partial(const void *p, size_t size)
+{
+    if (size >= VECTOR)
+        return load256(p);
+    uint8_t bytes[VECTOR] = {0};
+    if (size)
+        memcpy(bytes, p, size);
+    return load256(bytes);
+}
+
+/* Transposes 8 x 8 words: word j of vector i becomes word i of vector j. */
+TARGET TV_INLINE void transpose(__m256i v[WORDS])
+{
+    __m256i t[WORDS];
+    for (unsigned i = 0; i < WORDS; i += 2) {
+        t[i] = _mm256_unpacklo_epi32(v[i], v[i + 1]);
+        t[i + 1] = _mm256_unpackhi_epi32(v[i], v[i + 1]);
+    }
+    for (unsigned i = 0; i < WORDS; i += 4) /* v[i + c]: word c of each half of rows i to i + 3 */
+        for (unsigned c = 0; c < 2; c++) {
+            v[i + 2 * c] = _mm256_unpacklo_epi64(t[i + c], t[i + 2 + c]);
+            v[i + 2 * c + 1] = _mm256_unpackhi_epi64(t[i + c], t[i + 2 + c]);
+        }
+    for (unsigned c = 0; c < 4; c++) {
+        t[c] = _mm256_permute2x128_si256(v[c], v[4 + c], 0x20);
+        t[4 + c] = _mm256_permute2x128_si256(v[c], v[4 + c], 0x31);
+    }
+    for (unsigned i = 0; i < WORDS; i++)
+        v[i] = t[i];
+}
+
+/* v[s] = word s of 8 rows from row `row` on, of which those below `count` exist and have `bytes` bytes, up to 32; the
+ * rest is zeros. */
+TARGET TV_INLINE void load_words(const void *rows, size_t stride, size_t row, size_t count, size_t bytes,
+                                 __m256i v[WORDS])
+{
+    for (size_t r = 0; r < WORDS; r++)
+        v[r] = load_partial(tv_panel_row(rows, stride, row + r), row + r < count ? bytes : 0);
+    transpose(v);
+}
+
+TARGET TV_INLINE __m256i low_nibbles(__m256i x) { return _mm256_and_si256(x, _mm256_set1_epi8(NIBBLE)); }
+
+TARGET static void pack_weights(const tv_gemm_panel_weights *w, size_t row, size_t count, size_t from, size_t length,
+                                uint8_t *panels)
+{
+    const __m256i flip = _mm256_set1_epi8((char)(w->bits == 4 ? FLIP_NIBBLES : FLIP));
+    for (size_t r = 0; r < PAIR; r += WORDS) {
+        uint8_t *to = panels + r / ROWS * ROWS * ROW_BYTES + r % ROWS * STEP;
+        for (size_t at = 0; at < length; at += VECTOR) {
+            __m256i v[WORDS];
+            load_words(w->rows + row * w->stride + from + at, w->stride, r, count,
+                       length - at < VECTOR ? length - at : VECTOR, v);
+            for (size_t s = 0; s < WORDS; s++, to += 2 * NIBBLES) {
+                __m256i both = _mm256_xor_si256(v[s], flip);
+                store256(to, low_nibbles(both));
+                store256(to + NIBBLES, low_nibbles(_mm256_srli_epi16(both, 4)));
+            }
+        }
+    }
+}
+
+TARGET static void pack_scales(const float *scales, size_t step, size_t count, size_t length, float *out)
+{
+    for (size_t r = 0; r < PAIR; r += WORDS)
+        for (size_t at = 0; at < length; at += WORDS) {
+            __m256i v[WORDS];
+            load_words(scales + at, step * sizeof *scales, r, count,
+                       (length - at < WORDS ? length - at : WORDS) * sizeof *scales, v);
+            for (size_t s = 0; s < WORDS; s++)
+                store256(out + (at + s) * PAIR + r, v[s]);
+        }
+}
+
+/* ---- Activations ---- */
+
+/* Deinterleaves each eight bytes: those of even index, then those of odd index. */
+TARGET TV_INLINE __m256i even_odd(__m256i x)
+{
+    return _mm256_shuffle_epi8(
+        x, _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)));
+}
+
+/* The sum of the elements of each row of a transposed tile. */
+TARGET TV_INLINE __m256i sum_words(const __m256i v[WORDS])
+{
+    __m256i sum = _mm256_setzero_si256();
+    for (size_t s = 0; s < WORDS; s++)
+        sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(_mm256_set1_epi8(1), v[s]));
+    return _mm256_madd_epi16(sum, _mm256_set1_epi16(1));
+}
+
+/* The minimum weight, -8 or -128, times the sums. */
+TARGET TV_INLINE void store_offsets(__m256i sums, unsigned bits, int32_t *offsets)
+{
+    __m256i excess = bits == 4 ? _mm256_slli_epi32(sums, 3) : _mm256_slli_epi32(sums, 7);
+    store256(offsets, _mm256_sub_epi32(_mm256_setzero_si256(), excess));
+}
+
+TARGET static void pack_tile(const int8_t *a, size_t rows, size_t k, unsigned bits, bool grouped, int8_t *packed,
+                             int32_t *offsets)
+{
+    __m256i all = _mm256_setzero_si256();
+    for (size_t at = 0; at < k; at += VECTOR) {
+        size_t bytes = k - at < VECTOR ? k - at : VECTOR, words = tv_ceil_div(bytes, 2 * STEP) * 2;
+        __m256i v[WORDS];
+        for (size_t i = 0; i < TILE; i++) {
+            v[i] = load_partial(tv_panel_row(a + at, k, i), i < rows ? bytes : 0);
+            v[i] = bits == 4 ? even_odd(v[i]) : v[i];
+        }
+        transpose(v);
+        for (size_t s = 0; s < words; s++, packed += VECTOR)
+            store256(packed, v[s]);
+        __m256i sums = sum_words(v);
+        all = _mm256_add_epi32(all, sums);
+        if (grouped)
+            store_offsets(sums, bits, offsets + at / GROUP * TILE);
+    }
+    if (!grouped)
+        store_offsets(all, bits, offsets);
+}
+
+TARGET static void pack_activations(const int8_t *a, size_t m, size_t k, unsigned bits, bool grouped, int8_t *packed,
+                                    int32_t *offsets)
+{
+    for (size_t i = 0; i < m; i += TILE)
+        pack_tile(a + i * k, m - i < TILE ? m - i : TILE, k, bits, grouped, packed + tv_gemm_panel_packed_bytes(i, k),
+                  offsets + tv_gemm_panel_offset_count(i, k, grouped ? GROUP : k));
+}
+
+/* ---- Products ---- */
+
+/* Rows of a tile at a time: their sums of 16 bits, of INT8 of both nibbles, are in registers. */
+TV_INLINE unsigned tile_step(unsigned bits) { return bits == 4 ? TILE_STEP_MAX : TILE_STEP_MAX / 2; }
+
+/* Bytes of a panel for `length` elements. */
+TV_INLINE size_t panel_bytes(unsigned bits, size_t length) { return length * ROWS * bits / 4; }
+
+TARGET TV_INLINE __m256i broadcast4(const int8_t *p)
+{
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    return _mm256_set1_epi32(four);
+}
+
+/* sum + four nibbles of each row times four activations. The barrier keeps GCC from computing all products of a group
+ * before it adds them, for which there are too few registers. */
+TARGET TV_INLINE __m256i add_products(__m256i sum, __m256i w, __m256i x)
+{
+    sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(w, x));
+    __asm__("" : "+x"(sum));
+    return sum;
+}
+
+TARGET TV_INLINE __m256i widen(__m256i sums, int16_t factor)
+{
+    return _mm256_madd_epi16(sums, _mm256_set1_epi16(factor));
+}
+
+/* sums[i] = `length` elements of each row of a panel times those of row i of four rows of a tile. `length` is a
+ * multiple of 8, at most GROUP. */
+TARGET TV_INLINE void multiply_s4(const uint8_t *panel, size_t length, const int8_t *packed,
+                                  __m256i sums[TILE_STEP_MAX][VECTORS])
+{
+    __m256i narrow[TILE_STEP_MAX][VECTORS];
+    for (unsigned i = 0; i < TILE_STEP_MAX; i++)
+        for (unsigned v = 0; v < VECTORS; v++)
+            narrow[i][v] = _mm256_setzero_si256();
+#pragma GCC unroll 8
+    for (size_t s = 0; s < length; s += STEP, panel += NIBBLES, packed += STEP * TILE) {
+        const __m256i w[VECTORS] = {load256(panel), load256(panel + VECTOR)};
+        for (unsigned i = 0; i < TILE_STEP_MAX; i++) {
+            __m256i x = broadcast4(packed + i * STEP);
+            for (unsigned v = 0; v < VECTORS; v++)
+                narrow[i][v] = add_products(narrow[i][v], w[v], x);
+        }
+    }
+    for (unsigned i = 0; i < TILE_STEP_MAX; i++)
+        for (unsigned v = 0; v < VECTORS; v++)
+            sums[i][v] = widen(narrow[i][v], 1);
+}
+
+/* The same of INT8, for two rows of a tile. */
+TARGET TV_INLINE void multiply_s8(const uint8_t *panel, size_t length, const int8_t *packed,
+                                  __m256i sums[TILE_STEP_MAX][VECTORS])
+{
+    enum { TILE_STEP = TILE_STEP_MAX / 2 };
+    __m256i low[TILE_STEP][VECTORS], high[TILE_STEP][VECTORS];
+    for (unsigned i = 0; i < TILE_STEP; i++)
+        for (unsigned v = 0; v < VECTORS; v++)
+            low[i][v] = high[i][v] = _mm256_setzero_si256();
+#pragma GCC unroll 8
+    for (size_t s = 0; s < length; s += STEP, panel += 2 * NIBBLES, packed += STEP * TILE) {
+        const __m256i l[VECTORS] = {load256(panel), load256(panel + VECTOR)},
+                      h[VECTORS] = {load256(panel + NIBBLES), load256(panel + NIBBLES + VECTOR)};
+        for (unsigned i = 0; i < TILE_STEP; i++) {
+            __m256i x = broadcast4(packed + i * STEP);
+            for (unsigned v = 0; v < VECTORS; v++) {
+                low[i][v] = add_products(low[i][v], l[v], x);
+                high[i][v] = add_products(high[i][v], h[v], x);
+            }
+        }
+    }
+    for (unsigned i = 0; i < TILE_STEP; i++)
+        for (unsigned v = 0; v < VECTORS; v++)
+            sums[i][v] = _mm256_add_epi32(widen(low[i][v], 1), widen(high[i][v], 16));
+}
+
+/* The same for tile_step(bits) rows of a tile. */
+TARGET TV_INLINE void multiply_rows(unsigned bits, const uint8_t *panel, size_t length, const int8_t *packed,
+                                    __m256i sums[TILE_STEP_MAX][VECTORS])
+{
+    if (bits == 4)
+        multiply_s4(panel, length, packed, sums);
+    else
+        multiply_s8(panel, length, packed, sums);
+}
+
+/* ---- One sum of each row ---- */
+
+/* out[rows][PAIR] += up to a group of a panel times `rows` rows of a tile, and perhaps others. */
+TARGET TV_INLINE void add_exact(unsigned bits, const uint8_t *panel, size_t length, const int8_t *packed, size_t rows,
+                                int32_t *out)
+{
+#pragma GCC unroll 1
+    for (size_t first = 0; first < rows; first += tile_step(bits)) {
+        __m256i sums[TILE_STEP_MAX][VECTORS];
+        multiply_rows(bits, panel, length, packed + first * STEP, sums);
+        for (unsigned i = 0; i < tile_step(bits); i++)
+            for (unsigned v = 0; v < VECTORS; v++) {
+                int32_t *to = out + (first + i) * PAIR + v * WORDS;
+                store256(to, _mm256_add_epi32(load256(to), sums[i][v]));
+            }
+    }
+}
+
+/* The activations after the last element are zeros up to a multiple of 8. */
+TARGET TV_INLINE void multiply_tile(unsigned bits, const uint8_t *panel, size_t length, const int8_t *packed,
+                                    size_t rows, int32_t *out)
+{
+    size_t at = 0;
+    for (; at + GROUP <= length; at += GROUP)
+        add_exact(bits, panel + panel_bytes(bits, at), GROUP, packed + at * TILE, rows, out);
+    if (at < length)
+        add_exact(bits, panel + panel_bytes(bits, at), tv_ceil_div(length - at, 2 * STEP) * 2 * STEP,
+                  packed + at * TILE, rows, out);
+}
+
+/* The same for all tiles and both panels. */
+TARGET TV_INLINE void multiply_all(unsigned bits, const uint8_t *panels, size_t length, const int8_t *packed,
+                                   size_t step, size_t m, int32_t *out)
+{
+    for (size_t i = 0; i < m; i += TILE, packed += step, out += TILE * PAIR)
+        for (size_t r = 0; r < PAIR; r += ROWS)
+            multiply_tile(bits, panels + r * ROW_BYTES, length, packed, m - i < TILE ? m - i : TILE, out + r);
+}
+
+TARGET static void multiply_tiles(unsigned bits, const uint8_t *panels, size_t length, const int8_t *packed,
+                                  size_t step, size_t m, int32_t *out)
+{
+    if (bits == 4)
+        multiply_all(4, panels, length, packed, step, m, out);
+    else
+        multiply_all(8, panels, length, packed, step, m, out);
+}
+
+/* ---- A sum of each group ---- */
+
+/* Adds a group of a panel and `rows` rows of a tile, scaled, to p[rows][ROWS]; `first`: to 0, which turns -0 into +0.
+ * `unit_factor`: the factor is 1 and is not multiplied. */
+TARGET TV_INLINE void add_group(unsigned bits, const uint8_t *panel, const int8_t *packed, const int32_t *offsets,
+                                bool unit_factor, __m256 factor, const __m256 scales[VECTORS], size_t rows, bool first,
+                                float *p)
+{
+#pragma GCC unroll 1
+    for (size_t row = 0; row < rows; row += tile_step(bits)) {
+        __m256i exact[TILE_STEP_MAX][VECTORS];
+        multiply_rows(bits, panel, GROUP, packed + row * STEP, exact);
+        for (unsigned i = 0; i < tile_step(bits); i++) {
+            __m256i offset = _mm256_set1_epi32(offsets[row + i]);
+            for (unsigned v = 0; v < VECTORS; v++) {
+                float *at = p + (row + i) * ROWS + v * WORDS;
+                __m256 x = _mm256_cvtepi32_ps(_mm256_add_epi32(exact[i][v], offset));
+                if (!unit_factor)
+                    x = _mm256_mul_ps(x, factor);
+                __m256 sum = first ? _mm256_setzero_ps() : _mm256_load_ps(at);
+                _mm256_store_ps(at, _mm256_add_ps(sum, _mm256_mul_ps(x, scales[v])));
+            }
+        }
+    }
+}
+
+/* The same for groups `from` to `to` of a block. The partial sums are in memory: the registers hold those of a group.
+ */
+TARGET TV_INLINE void add_range(const tv_panel_groups *b, size_t from, size_t to, unsigned bits, bool unit_factor,
+                                __m256 factor, bool first, float *p)
+{
+    const tv_panel_groups in = *b; /* a copy, so that stores of sums cannot change it */
+    for (size_t g = from; g < to; g++) {
+        const float *scales = in.scales + g * PAIR;
+        const __m256 scale[VECTORS] = {_mm256_load_ps(scales), _mm256_load_ps(scales + WORDS)};
+        add_group(bits, in.panel + g * panel_bytes(bits, GROUP), in.packed + g * GROUP * TILE, in.offsets + g * TILE,
+                  unit_factor, factor, scale, in.rows, first, p + (in.begin + g) % PARTIALS * (TILE * ROWS));
+    }
+}
+
+TARGET TV_INLINE void add_all(const tv_panel_groups *b, unsigned bits, bool unit_factor, float factor, float *p)
+{
+    const __m256 factors = _mm256_set1_ps(factor);
+    size_t first = b->begin == 0 ? b->used : 0;
+    add_range(b, 0, first, bits, unit_factor, factors, true, p);
+    add_range(b, first, b->count, bits, unit_factor, factors, false, p);
+}
+
+TARGET static void add_groups(const tv_panel_groups *b, unsigned bits, float factor, float *p)
+{
+    if (bits == 4 && factor == 1)
+        add_all(b, 4, true, factor, p);
+    else if (bits == 4)
+        add_all(b, 4, false, factor, p);
+    else if (factor == 1)
+        add_all(b, 8, true, factor, p);
+    else
+        add_all(b, 8, false, factor, p);
+}
+
+/* The reduced partial sums p[PARTIALS][..] of eight rows, whose vectors are TILE * ROWS apart. */
+TARGET TV_INLINE __m256 reduce_partials(const float *p, size_t used)
+{
+    __m256 v[PARTIALS];
+    for (size_t u = 0; u < PARTIALS; u++)
+        v[u] = u < used ? _mm256_load_ps(p + u * (TILE * ROWS)) : _mm256_setzero_ps();
+    __m256 even = _mm256_add_ps(_mm256_add_ps(v[0], v[4]), _mm256_add_ps(v[2], v[6]));
+    __m256 odd = _mm256_add_ps(_mm256_add_ps(v[1], v[5]), _mm256_add_ps(v[3], v[7]));
+    return _mm256_add_ps(even, odd);
+}
+
+TARGET static void store_totals(const float *p, size_t used, size_t count, size_t m, const float *old, float *out,
+                                size_t step)
+{
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    for (size_t i = 0; i < m; i++)
+        for (size_t r = 0; r < count; r += WORDS) {
+            size_t at = i * step + r;
+            __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(count - r)), lanes);
+            __m256 y = reduce_partials(p + i * ROWS + r, used);
+            if (old)
+                y = _mm256_add_ps(y, _mm256_maskload_ps(old + at, mask));
+            y = tv_f32_canonical_x8(y);
+            if (count - r >= WORDS) /* masked stores are slow on some processors */
+                _mm256_storeu_ps(out + at, y);
+            else
+                _mm256_maskstore_ps(out + at, mask, y);
+        }
+}
+
+static const tv_panel_steps steps = {ROW_BYTES, pack_weights, pack_scales, multiply_tiles, add_groups, store_totals};
+
+static void multiply(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
+                     const int32_t *offsets, size_t m, int32_t *out)
+{
+    tv_panels_multiply(&steps, w, from, count, packed, offsets, m, out);
+}
+
+static void multiply_grouped(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
+                             const int32_t *offsets, size_t m, const float *scales, size_t scale_step, float factor,
+                             const float *old, float *out, size_t step)
+{
+    tv_panels_multiply_grouped(&steps, w, from, count, packed, offsets, m, scales, scale_step, factor, old, out, step);
+}
+
+const tv_gemm_panel_set tv_gemm_panel_avx2 = {pack_activations, multiply, multiply_grouped};
+#else
+typedef int tv_no_panel_avx2; /* ISO C wants a declaration */
+#endif
