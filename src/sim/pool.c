@@ -19,8 +19,8 @@
 #include <time.h>
 
 enum { THREADS_MAX = 256, CHUNKS_PER_THREAD = 4, GRAIN = 16, SPIN_NS = 300000 };
-enum { KINDS = 64, TRIALS = 8, RETRY_MIN = 64, RETRY_MAX = 8192 }; /* TRIALS and RETRY in loops */
-enum { LONG_NS = 500000 };
+enum { KINDS = 64, TRIALS = 4, RETRY_MIN = 64, RETRY_MAX = 8192 }; /* TRIALS and RETRY in loops */
+enum { LONG_NS = 100000 };
 
 /* Mean durations of the loops of a kind; recent ones count more. */
 typedef struct loop_kind {

@@ -42,6 +42,14 @@ TARGET_AVX2 TV_INLINE void prefetch_groups(unsigned bits, const uint8_t *w)
         _mm_prefetch((const char *)w + PREFETCH_BYTES + i, _MM_HINT_T1);
 }
 
+/* The same for the scales of a row. */
+TARGET_AVX2 TV_INLINE void prefetch_scales(unsigned bits, size_t k, const float *scales)
+{
+    const size_t ahead = PREFETCH_BYTES * 8 / bits / TV_GROUP_SIZE;
+    for (size_t i = 0; i < k / TV_GROUP_SIZE; i += 64 / sizeof *scales)
+        _mm_prefetch((const char *)(scales + ahead + i), _MM_HINT_T1);
+}
+
 /* ---- AVX2 ---- */
 
 TARGET_AVX2 TV_INLINE __m256i load256(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
@@ -92,6 +100,7 @@ TARGET_AVX2 TV_INLINE __m256 dot_row_avx2(unsigned bits, const uint8_t *w, size_
                                           const int32_t *offsets, __m256 factor, const float *scales)
 {
     __m256 p = _mm256_setzero_ps();
+    prefetch_scales(bits, k, scales);
     for (size_t at = 0; at < k; at += SPAN) {
         uint8_t tail[SPAN] = {0};
         const uint8_t *from = w + at * bits / 8;
@@ -207,6 +216,7 @@ TARGET_AVX512 TV_INLINE __m256 dot_row_avx512(unsigned bits, const uint8_t *w, s
 {
     __m256 p = _mm256_setzero_ps();
     size_t at = 0;
+    prefetch_scales(bits, k, scales);
     for (; at + SPAN <= k; at += SPAN)
         p = _mm256_add_ps(p,
                           scaled_groups_avx512(bits, w + at * bits / 8, SPAN, packed + at, offsets + at / TV_GROUP_SIZE,
