@@ -83,6 +83,7 @@ typedef struct board_entry {
     tv_buf data, enabled;
     uint64_t stored; /* bytes of its writes, the model's and the design's */
     bool is_sorted;  /* `values` are in the order of elements and names */
+    size_t next;     /* in `values`: after the last one that a report was equal to; unused when they are sorted */
 } board_entry;
 
 /* An instruction that has retired, to name it when a write comes late. */

@@ -58,6 +58,7 @@ board_entry *tv_board_open(tv_scoreboard *b, uint64_t tag)
     e->line = 0;
     e->stored = 0;
     e->is_sorted = false;
+    e->next = 0;
     if (!TV_VEC_PUSH(&b->open, e)) {
         free_entry(e);
         return NULL;
@@ -252,14 +253,17 @@ static unsigned intern_name(tv_scoreboard *b, const char *text)
     return i;
 }
 
-static board_value pack_value(const tv_inner_value *value, unsigned name)
+/* Member by member: a structure that is copied as a whole has just been stored in parts, for which processors wait. */
+static inline void set_value(board_value *to, const tv_inner_value *value, unsigned name)
 {
-    board_value v = {.element = value->element, .name = (uint16_t)name, .is_integer = value->is_integer != 0};
-    if (v.is_integer)
-        v.integer = value->integer;
+    to->element = value->element;
+    if (value->is_integer)
+        to->integer = value->integer;
     else
-        v.real = value->real;
-    return v;
+        to->real = value->real;
+    to->name = (uint16_t)name;
+    to->is_integer = value->is_integer != 0;
+    to->is_reported = false;
 }
 
 /* Copies the model's values. Those of a name follow each other, with the same pointer. */
@@ -275,7 +279,7 @@ static bool copy_values(tv_scoreboard *b, board_entry *e, const tv_commit *c)
         if (name == VALUE_NAMES_MAX)
             return false;
         last = value->name;
-        to[i] = pack_value(value, name);
+        set_value(&to[i], value, name);
     }
     return to != NULL;
 }
@@ -411,6 +415,30 @@ tv_status tv_scoreboard_write(tv_scoreboard *b, uint64_t tag, const char *name, 
     return TV_VEC_PUSH(&e->writes, w) && !e->data.failed && flags ? TV_OK : TV_ERR_MEMORY;
 }
 
+static bool is_same_value(const tv_scoreboard *b, const board_value *v, const tv_inner_value *value)
+{
+    int64_t bits = value->integer;
+    if (!value->is_integer)
+        memcpy(&bits, &value->real, sizeof bits);
+    return v->element == value->element && v->is_integer == (value->is_integer != 0) && v->integer == bits &&
+           is_name(b->names.data[v->name].text, value->name ? value->name : "");
+}
+
+/* Whether a report is the next value of the model, or the one with its element as index, to the bit: then it need not
+ * be kept. Others are compared when the instruction retires. */
+static bool is_expected_value(const tv_scoreboard *b, board_entry *e, const tv_inner_value *value)
+{
+    const uint64_t indices[] = {e->next, value->element};
+    for (unsigned k = 0; k < TV_COUNTOF(indices); k++) {
+        if (indices[k] >= e->values.count || !is_same_value(b, &e->values.data[indices[k]], value))
+            continue;
+        e->values.data[indices[k]].is_reported = true;
+        e->next = (size_t)indices[k] + 1;
+        return true;
+    }
+    return false;
+}
+
 tv_status tv_scoreboard_value(tv_scoreboard *b, uint64_t tag, const tv_inner_value *value)
 {
     const board_retired *late;
@@ -421,9 +449,14 @@ tv_status tv_scoreboard_value(tv_scoreboard *b, uint64_t tag, const tv_inner_val
     }
     if (!e)
         return TV_ERR_MEMORY;
+    if (is_expected_value(b, e, value))
+        return TV_OK;
     unsigned number = intern_name(b, value->name ? value->name : "");
-    bool kept = number != VALUE_NAMES_MAX && TV_VEC_PUSH(&e->reports, pack_value(value, number));
-    return kept ? TV_OK : TV_ERR_MEMORY;
+    board_value *report = number == VALUE_NAMES_MAX ? NULL : TV_VEC_EXTEND(&e->reports, 1);
+    if (!report)
+        return TV_ERR_MEMORY;
+    set_value(report, value, number);
+    return TV_OK;
 }
 
 tv_status tv_scoreboard_trap(tv_scoreboard *b, uint64_t tag, const char *code)

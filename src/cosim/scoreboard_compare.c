@@ -387,9 +387,8 @@ static int order_values(const void *a, const void *b)
     return x->name < y->name ? -1 : x->name > y->name;
 }
 
-/* The model's value for a report. Both are mostly in the same order, of which the design may leave values out: *next is
- * the value after the one that was found last. */
-static board_value *find_value(board_entry *e, const board_value *report, size_t *next)
+/* The model's value for a report that is not the next one. */
+static board_value *search_value(board_entry *e, const board_value *report, size_t *next)
 {
     enum { LOOK_AHEAD = 8 };
     for (size_t i = *next; i < e->values.count && i < *next + LOOK_AHEAD; i++)
@@ -403,6 +402,17 @@ static board_value *find_value(board_entry *e, const board_value *report, size_t
         qsort(e->values.data, e->values.count, sizeof *e->values.data, order_values);
     e->is_sorted = true;
     return bsearch(report, e->values.data, e->values.count, sizeof *e->values.data, order_values);
+}
+
+/* The model's value for a report. Both are mostly in the same order, of which the design may leave values out: *next is
+ * the value after the one that was found last. */
+static inline board_value *find_value(board_entry *e, const board_value *report, size_t *next)
+{
+    board_value *v = *next < e->values.count ? &e->values.data[*next] : NULL;
+    if (!v || v->element != report->element || v->name != report->name)
+        return search_value(e, report, next);
+    ++*next;
+    return v;
 }
 
 static bool is_required(const tv_scoreboard *b, const board_entry *e, const board_value *v)
