@@ -12,8 +12,8 @@
 /* Wait at least COST_FACTOR times the duration of the previous snapshot, and at least SNAPSHOT_INTERVAL_MIN seconds,
  * before taking the next one. */
 static const double SNAPSHOT_INTERVAL_MIN = 0.03, COST_FACTOR = 20;
-/* Do not halve a replay by a snapshot when its second half takes less than so many times the duration of one. */
-static const double HALVING_COST_FACTOR = 2;
+/* Do not halve a replay by a snapshot when a half takes less than this part of the duration of one. */
+static const double HALVING_COST_FACTOR = 0.5;
 
 uint64_t tv_debug_history_bytes(const tv_debug *d)
 {
