@@ -19,10 +19,11 @@
 #include <time.h>
 
 enum { THREADS_MAX = 256, CHUNKS_PER_THREAD = 4, GRAIN = 16, SPIN_NS = 300000 };
-enum { KINDS = 64, TRIALS = 4, RETRY_MIN = 64, RETRY_MAX = 8192 }; /* TRIALS and RETRY in loops */
+enum { KINDS = 64, TRIALS = 8, RETRY_MIN = 64, RETRY_MAX = 8192 }; /* TRIALS and RETRY in loops */
 enum { LONG_NS = 100000 };
 
-/* Mean durations of the loops of a kind; recent ones count more. */
+/* Mean durations of the loops of a kind; recent ones count more. During the trials it is the minimum, because the
+ * threads sleep at first. */
 typedef struct loop_kind {
     tv_pool_work *work; /* NULL: unused */
     uint64_t count;
@@ -190,15 +191,18 @@ static loop_kind *kind_of(tv_pool *pool, tv_pool_work *work, uint64_t count)
     return kind;
 }
 
+/* Short loops vary by half; a thread that waits for its processor costs many times that. */
+static bool is_sharing_faster(const loop_kind *kind) { return kind->shared_ns < 1.5 * kind->serial_ns; }
+
 /* Whether the next loop of the kind is shared among threads. */
 static bool is_shared(loop_kind *kind)
 {
     unsigned loop = kind->loops++;
-    bool faster = kind->shared_ns < kind->serial_ns;
+    bool faster = is_sharing_faster(kind);
     if (loop > 0 && kind->share_ns > LONG_NS)
         return true;
     if (loop < TRIALS)
-        return loop % 2 == 0;
+        return loop % 4 != 3;
     if (loop < kind->next_trial)
         return faster;
     kind->next_trial = loop + kind->interval;
@@ -208,10 +212,13 @@ static bool is_shared(loop_kind *kind)
 
 static void record_loop(loop_kind *kind, bool shared, uint64_t ns)
 {
-    bool was_faster = kind->shared_ns < kind->serial_ns;
+    bool was_faster = is_sharing_faster(kind);
     double *mean = shared ? &kind->shared_ns : &kind->serial_ns;
-    *mean = *mean > 0 ? *mean + ((double)ns - *mean) / 8 : (double)ns;
-    if (kind->loops > TRIALS && (kind->shared_ns < kind->serial_ns) != was_faster)
+    if (*mean == 0 || (kind->loops <= TRIALS && (double)ns < *mean))
+        *mean = (double)ns;
+    else if (kind->loops > TRIALS)
+        *mean += ((double)ns - *mean) / 8;
+    if (kind->loops > TRIALS && is_sharing_faster(kind) != was_faster)
         kind->interval = RETRY_MIN;
 }
 
