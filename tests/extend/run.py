@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adding an instruction, as CONTRIBUTING.md describes it, tried on a copy of the source.
 
-    run.py ROOT [-k TARGET]
+    run.py ROOT [-k TARGET] [--sample N]
 
 For each machine tests/extend/TARGET.patch adds one instruction. With the patch the copy builds, passes the tests of the
 tables, and a program that uses the instruction (TARGET.s or TARGET.json) prints TARGET.expect. With any one hunk of the patch
-left out, the build or a test of the tables fails: nothing can be forgotten in silence. Prints the files and lines touched.
+left out, the build or a test of the tables fails: nothing can be forgotten in silence. --sample leaves out N hunks of each
+patch, spread evenly, instead of each. Prints the files and lines touched.
 """
 
 import glob
@@ -78,7 +79,7 @@ class Tree:
         return None
 
 
-def add_instruction(suite, tree, target):
+def add_instruction(suite, tree, target, sample):
     with open(os.path.join(HERE, target + ".patch"), encoding="utf-8") as file:
         text = file.read()
     parts, tests = list(hunks(text)), TABLE_TESTS[target]
@@ -98,7 +99,9 @@ def add_instruction(suite, tree, target):
     status, found = tree.run([os.path.join(tree.build, "src", "trivet"), "run", program] + arguments)
     suite.equal(target + ": the program computes what was worked out by hand", (status, found), (0, expected))
     tree.patch(text, reverse=True)
-    for i, (head, hunk) in enumerate(parts):
+    chosen = range(len(parts)) if not sample else sorted({(2 * i + 1) * len(parts) // (2 * sample) for i in range(sample)})
+    for i in chosen:
+        head = parts[i][0]
         rest = joined(parts[:i] + parts[i + 1:])
         where = "%s: without hunk %d (%s)" % (target, i + 1, re.search(r"\+\+\+ b/(\S+)", head)[1])
         problem = tree.patch(rest)
@@ -110,14 +113,14 @@ def add_instruction(suite, tree, target):
 
 
 def main():
-    options = parse_arguments(__doc__, "root")
+    options = parse_arguments(__doc__, "root", extra=(("--sample", 0),))
     suite = Suite(options=options)
     os.environ["CC"] = "gcc"
     tree = Tree(os.path.abspath(options.root), suite.folder)
     suite.check("the copy builds", tree.make(sorted(set(sum(TABLE_TESTS.values(), [])))))
     for target in TABLE_TESTS:
         if options.word in target:
-            add_instruction(suite, tree, target)
+            add_instruction(suite, tree, target, options.sample)
     return suite.finish()
 
 
