@@ -171,11 +171,11 @@ typedef struct tv_scoreboard_counts {
  */
 typedef struct tv_scoreboard tv_scoreboard;
 
-/* Makes a scoreboard. `machine` is borrowed until tv_scoreboard_free; the caller may load and write it between the
- * calls. `options` may be NULL: every bit is compared, and cycles are not. With a `cycle_slack` the machine takes no
- * snapshots, and ends that the model does not know at the issue are compared when it knows them, at the latest by
- * tv_scoreboard_finish. The caller frees the scoreboard with tv_scoreboard_free. TV_ERR_INPUT: the size of `options` is
- * not set, or another scoreboard compares cycles of `machine`; TV_ERR_MEMORY. */
+/* Makes a scoreboard. `machine` stays the caller's and must exist until tv_scoreboard_free; the caller may load and
+ * write it between the calls. `options` may be NULL: every bit is compared, and cycles are not. With a `cycle_slack`
+ * the machine takes no snapshots, and ends that the model does not know at the issue are compared when it knows them,
+ * at the latest by tv_scoreboard_finish. The caller frees the scoreboard with tv_scoreboard_free. TV_ERR_INPUT: the
+ * size of `options` is not set, or another scoreboard compares cycles of `machine`; TV_ERR_MEMORY. */
 TV_API tv_status tv_scoreboard_new(tv_machine *machine, const tv_scoreboard_options *options, tv_scoreboard **out);
 
 /* Frees `board`, which may be NULL. */

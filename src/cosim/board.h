@@ -149,9 +149,9 @@ void tv_board_unhook(tv_scoreboard *board); /* frees what waits, too */
 /* Keeps an entry that retires, if the comparison of its cycles must wait for an end. */
 void tv_board_wait(tv_scoreboard *board, board_entry *entry, const board_retired *insn);
 
-/* The model's end of the instruction whose record has `order` is known now; that of the design. */
-void tv_board_complete(tv_scoreboard *board, uint64_t order, uint64_t end);
-void tv_board_complete_design(tv_scoreboard *board, uint64_t order, uint64_t cycle);
+/* The ends of the instruction whose record has `order`, the model's and the design's, are known now. One of them may be
+ * TV_CYCLE_UNKNOWN. */
+void tv_board_complete(tv_scoreboard *board, uint64_t order, uint64_t end, uint64_t cycle);
 
 /* Compares the cycles in which an instruction has ended. */
 void tv_board_compare_cycles(tv_scoreboard *board, tv_mismatch *m, uint64_t expected, uint64_t actual);

@@ -29,7 +29,7 @@ static tv_status read_model(comparison *c)
         if (!commit)
             c->model_ended = true;
         else if (commit->kind == TV_COMMIT_COMPLETION)
-            tv_board_complete(c->board, commit->order, commit->end);
+            tv_board_complete(c->board, commit->order, commit->end, TV_CYCLE_UNKNOWN);
         else if (commit->kind == TV_COMMIT_INSTRUCTION)
             c->pending = commit;
         if (c->pending)
@@ -139,7 +139,7 @@ static tv_status compare_records(comparison *c)
             if (d->order == previous)
                 cycle = d->end;
             else
-                tv_board_complete_design(c->board, d->order, d->end);
+                tv_board_complete(c->board, d->order, TV_CYCLE_UNKNOWN, d->end);
         }
         if (d && d->kind != TV_COMMIT_INSTRUCTION)
             continue;

@@ -35,15 +35,21 @@ static board_entry *find_order(tv_scoreboard *b, uint64_t order)
     return NULL;
 }
 
-/* Stores an end of an instruction that has retired, and compares both when they are known. */
+/* Stores the ends that are given in *to_end and *to_cycle. */
+static void store_ends(uint64_t end, uint64_t cycle, uint64_t *to_end, uint64_t *to_cycle)
+{
+    *to_end = end == TV_CYCLE_UNKNOWN ? *to_end : end;
+    *to_cycle = cycle == TV_CYCLE_UNKNOWN ? *to_cycle : cycle;
+}
+
+/* Stores ends of an instruction that has retired, and compares both when they are known. */
 static void complete_retired(tv_scoreboard *b, uint64_t order, uint64_t end, uint64_t cycle)
 {
     for (size_t i = 0; i < b->waiting.count; i++) {
         board_waiting *w = &b->waiting.data[i];
         if (w->insn.order != order)
             continue;
-        w->end = end == TV_CYCLE_UNKNOWN ? w->end : end;
-        w->cycle = cycle == TV_CYCLE_UNKNOWN ? w->cycle : cycle;
+        store_ends(end, cycle, &w->end, &w->cycle);
         if (w->end == TV_CYCLE_UNKNOWN || w->cycle == TV_CYCLE_UNKNOWN)
             return;
         tv_mismatch m = {.kind = TV_MISMATCH_CYCLE,
@@ -60,29 +66,20 @@ static void complete_retired(tv_scoreboard *b, uint64_t order, uint64_t end, uin
     }
 }
 
-void tv_board_complete(tv_scoreboard *b, uint64_t order, uint64_t end)
+void tv_board_complete(tv_scoreboard *b, uint64_t order, uint64_t end, uint64_t cycle)
 {
     board_entry *e = find_order(b, order);
     if (e)
-        e->end = end;
+        store_ends(end, cycle, &e->end, &e->cycle);
     else
-        complete_retired(b, order, end, TV_CYCLE_UNKNOWN);
-}
-
-void tv_board_complete_design(tv_scoreboard *b, uint64_t order, uint64_t cycle)
-{
-    board_entry *e = find_order(b, order);
-    if (e)
-        e->cycle = cycle;
-    else
-        complete_retired(b, order, TV_CYCLE_UNKNOWN, cycle);
+        complete_retired(b, order, end, cycle);
 }
 
 /* ---- The machine ---- */
 
 static void receive_completion(void *user, const tv_commit *commit)
 {
-    tv_board_complete(user, commit->order, commit->end);
+    tv_board_complete(user, commit->order, commit->end, TV_CYCLE_UNKNOWN);
 }
 
 tv_status tv_board_hook(tv_scoreboard *b)
