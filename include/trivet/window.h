@@ -17,6 +17,8 @@
 extern "C" {
 #endif
 
+enum { TV_WINDOW_REGISTER = 4 }; /* bytes of a register; only whole registers are written */
+
 /* Byte offsets. W: written, reads as 0. */
 enum {
     /* window.map = halves */

@@ -2,18 +2,31 @@
 /* Commit records and single words: the public interface of the recorder. */
 #include "machine/recorder.h"
 
+/* Ends the events of the target, which emits those of instructions in flight: not to the trace, and to the recorder
+ * unless that is muted. */
+static void detach_events(tv_machine *machine, bool mute_recorder)
+{
+    machine->mute_trace = true;
+    machine->mute_recorder = mute_recorder;
+    tv_machine_attach_events(machine, false);
+    machine->mute_trace = machine->mute_recorder = false;
+}
+
+static void attach_events(tv_machine *machine)
+{
+    tv_machine_attach_events(machine, machine->sink.event || tv_recorder_needs_events(machine->recorder));
+}
+
 tv_status tv_machine_commits(tv_machine *machine, unsigned contents, const tv_commit_sink *sink)
 {
     tv_recorder *r = tv_recorder_of(machine);
     if (!r)
         return TV_ERR_MEMORY;
-    machine->mute_trace = true;
-    tv_machine_attach_events(machine, false);
+    detach_events(machine, false);
     r->pending.count = r->first_pending = 0;
     r->sink = sink ? *sink : (tv_commit_sink){0};
     r->contents = contents;
-    machine->mute_trace = false;
-    tv_machine_attach_events(machine, machine->sink.event || tv_recorder_needs_events(r));
+    attach_events(machine);
     return TV_OK;
 }
 
@@ -22,20 +35,16 @@ tv_status tv_machine_completions(tv_machine *machine, const tv_commit_sink *sink
     tv_recorder *r = tv_recorder_of(machine);
     if (!r)
         return TV_ERR_MEMORY;
-    machine->mute_trace = machine->mute_recorder = true;
-    tv_machine_attach_events(machine, false);
+    detach_events(machine, true);
     r->completions = sink ? *sink : (tv_commit_sink){0};
-    machine->mute_trace = machine->mute_recorder = false;
-    tv_machine_attach_events(machine, machine->sink.event || tv_recorder_needs_events(r));
+    attach_events(machine);
     return TV_OK;
 }
 
 void tv_machine_flush_completions(tv_machine *machine)
 {
-    machine->mute_trace = true;
-    tv_machine_attach_events(machine, false);
-    machine->mute_trace = false;
-    tv_machine_attach_events(machine, machine->sink.event || tv_recorder_needs_events(machine->recorder));
+    detach_events(machine, false);
+    attach_events(machine);
 }
 
 tv_status tv_machine_execute(tv_machine *machine, uint64_t word, unsigned contents, tv_commit *out)

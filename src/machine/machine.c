@@ -154,8 +154,6 @@ static tv_status find_range(const tv_machine *machine, const char *name, uint64_
     return tv_fail_space(machine, name, sink);
 }
 
-enum { WINDOW_REGISTER = 4 };
-
 static bool is_window(const tv_machine *machine, const char *space)
 {
     return machine->target->window && strcmp(space, machine->target->window) == 0;
@@ -191,10 +189,11 @@ tv_status tv_machine_write(tv_machine *machine, const char *space, uint64_t addr
     TV_TRY(find_range(machine, space, addr, bytes, sink, &index, &byte));
     if (bytes == 0)
         return TV_OK;
-    if (is_window(machine, space) && (byte % WINDOW_REGISTER || bytes % WINDOW_REGISTER))
+    if (is_window(machine, space) &&
+        (byte % machine->target->window_register || bytes % machine->target->window_register))
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_RANGE), NULL,
-                       "%zu bytes at %s:0x%" PRIx64 " are not whole registers of %d bytes", bytes, space, addr,
-                       WINDOW_REGISTER);
+                       "%zu bytes at %s:0x%" PRIx64 " are not whole registers of %u bytes", bytes, space, addr,
+                       machine->target->window_register);
     machine->target->write_space(machine->state, index, byte, data, bytes);
     if (tv_recorder_is_active(machine->recorder))
         record_host_access(machine, index, addr, data, bytes, true);

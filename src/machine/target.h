@@ -63,7 +63,8 @@ typedef struct tv_target {
     /* Appends the inner values of the instructions that execute from now on to `values`, which stays the caller's; NULL
      * ends it. */
     void (*collect)(void *state, tv_values *values);
-    const char *window; /* the space whose reads and writes are those of a driver, or NULL */
+    const char *window;       /* the space whose reads and writes are those of a driver, or NULL */
+    unsigned window_register; /* bytes of a register of it, which is written whole */
     /* Emits each range that loading `program` wrote, with its bytes or NULL for zeros. */
     void (*loaded)(const void *state, void (*emit)(void *user, const tv_effect *effect), void *user);
     uint64_t (*order)(const void *state, uint64_t n); /* NULL: the machine executes in program order */

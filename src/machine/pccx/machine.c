@@ -463,6 +463,7 @@ const tv_target tv_target_pccx = {
     .clear_fault = clear_fault,
     .collect = collect,
     .window = "mmio",
+    .window_register = TV_WINDOW_REGISTER,
     .loaded = loaded,
     .state_at = pccx_state_at,
     .visit_state = pccx_visit_state,

@@ -52,7 +52,8 @@ static uint32_t read_register(const pccx_machine *m, uint64_t at)
 void pccx_window_read(const pccx_machine *m, uint64_t byte, uint8_t *out, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
-        out[i] = (uint8_t)(read_register(m, (byte + i) & ~UINT64_C(3)) >> ((byte + i) % 4 * 8));
+        out[i] = (uint8_t)(read_register(m, byte + i - (byte + i) % TV_WINDOW_REGISTER) >>
+                           ((byte + i) % TV_WINDOW_REGISTER * 8));
 }
 
 /* ---- Writing ---- */
@@ -188,7 +189,7 @@ static void write_register(pccx_machine *m, uint64_t at, uint32_t value)
 
 void pccx_window_write(pccx_machine *m, uint64_t byte, const uint8_t *data, size_t bytes)
 {
-    for (size_t i = 0; i + 4 <= bytes; i += 4)
+    for (size_t i = 0; i + TV_WINDOW_REGISTER <= bytes; i += TV_WINDOW_REGISTER)
         write_register(m, byte + i, tv_load_le32(data + i));
 }
 
