@@ -5,8 +5,9 @@
  *
  * More threads can be slower than one: where one already reads memory at full bandwidth, and where other programs take
  * a thread's processor in the middle of a chunk, for which the caller then waits milliseconds. So loops of a kind (the
- * same function and count) are timed both ways at first, and then run the faster way; the other one is tried again,
- * each time after twice as many loops, unless it has become faster. What a loop computes does not depend on it.
+ * same function and count) are timed both ways at first, and run on one thread where sharing takes much longer; the
+ * other way is tried again, each time after twice as many loops, unless the choice changes. Long loops are always
+ * shared. What a loop computes does not depend on it.
  *
  * A thread spins for a moment before it sleeps, because loops usually follow each other. The state (is a loop open, how
  * many threads work on it, how many sleep) is in sequentially consistent atomics: of two sides that each write one and
@@ -28,7 +29,7 @@ typedef struct loop_kind {
     tv_pool_work *work; /* NULL: unused */
     uint64_t count;
     double serial_ns, shared_ns;
-    uint64_t share_ns;          /* minimum of the caller's part of a shared loop */
+    uint64_t caller_ns;         /* minimum of what the caller works in a shared loop */
     unsigned loops, next_trial; /* number of loops so far, and at which the slower way is tried again */
     unsigned interval;
 } loop_kind;
@@ -187,7 +188,7 @@ static loop_kind *kind_of(tv_pool *pool, tv_pool_work *work, uint64_t count)
     loop_kind *kind = &pool->kinds[hash >> 58];
     if (kind->work != work || kind->count != count)
         *kind = (loop_kind){
-            .work = work, .count = count, .share_ns = UINT64_MAX, .next_trial = RETRY_MIN, .interval = RETRY_MIN};
+            .work = work, .count = count, .caller_ns = UINT64_MAX, .next_trial = RETRY_MIN, .interval = RETRY_MIN};
     return kind;
 }
 
@@ -199,7 +200,7 @@ static bool is_shared(loop_kind *kind)
 {
     unsigned loop = kind->loops++;
     bool faster = is_sharing_faster(kind);
-    if (loop > 0 && kind->share_ns > LONG_NS)
+    if (loop > 0 && kind->caller_ns > LONG_NS)
         return true;
     if (loop < TRIALS)
         return loop % 4 != 3;
@@ -257,7 +258,7 @@ void tv_pool_run(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
     bool shared = is_shared(kind);
     uint64_t begin = now_ns();
     if (shared)
-        kind->share_ns = tv_min_u64(kind->share_ns, run_shared(pool, count, work, user));
+        kind->caller_ns = tv_min_u64(kind->caller_ns, run_shared(pool, count, work, user));
     else
         work(user, 0, count);
     record_loop(kind, shared, now_ns() - begin);
