@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rate of `trivet sweep` with one thread and with two, by turns.
 
-    sweep.py TRIVET [--runs N] [--keep FOLDER]
+    sweep.py TRIVET [--runs N]
 
 1,008 configurations of all three machines, 336 each: a step of decoding of a language model of 1.1 billion parameters
 (22 layers of 2048 and 5632, 4 heads of keys) at position 128, without a database, so nothing is kept between points.

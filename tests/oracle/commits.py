@@ -107,7 +107,7 @@ def compare_seed(options, seed):
         lines = p.stdout.decode().splitlines()
         diffs = [line for line in lines if line.startswith("difference")]
         if want == REJECTED:
-            diffs = [] if p.returncode else ["the machine accepts what the model rejects"]
+            diffs = [] if p.returncode > 0 else ["exit status %d for what the model rejects" % p.returncode]
         elif p.returncode and not diffs:
             diffs = ["exit status %d: %s" % (p.returncode, p.stderr.decode("utf-8", "replace")[:300])]
         elif want:

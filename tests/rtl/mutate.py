@@ -324,6 +324,7 @@ def main():
     if options.products:
         return check_products(suite, options)
     totals = [check_design(suite, options, design) for design in FLAGS if options.word in design]
+    suite.expect("a design is chosen", totals, options.word)
     real, missed = sum(t[0] for t in totals), sum(t[1] for t in totals)
     suite.expect("at least %d %% are found" % options.goal, 100 * missed <= (100 - options.goal) * real, "%d of %d missed" % (missed, real))
     if options.reduced:
