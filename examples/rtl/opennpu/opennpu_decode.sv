@@ -33,7 +33,7 @@ module opennpu_decode (
     always @* begin
         rd_class = NONE;
         rs1_class = NONE;
-        rs2_class = VX; // which has every register, so nothing of what is not read is outside
+        rs2_class = VX; // every number is a register of VX, so one that is not read is never outside
         form_r = 1'b1;
         reserved_funct3 = 1'b0;
         mixed = 1'b0;
