@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filling memory of a machine from a file: what --load of several commands does. */
+/* Filling memory of a machine from a file: what --load of several commands does. It is in this folder, as memory_file.c
+ * is, because arrays of NumPy are read here, and the debugger and the commands share it. */
 #include <inttypes.h>
 #include <stdlib.h>
 
