@@ -76,6 +76,21 @@ tv_status tv_machine_load(tv_machine *machine, const tv_program *program, const 
     return TV_OK;
 }
 
+bool tv_machine_can_reload(const tv_machine *machine)
+{
+    return machine->program && !machine->sink.event && !machine->recorder;
+}
+
+tv_status tv_machine_reload(tv_machine *machine, const uint32_t *changed, size_t count, const tv_diag_sink *sink)
+{
+    if (!machine->target->reload)
+        return tv_machine_load(machine, machine->program, sink);
+    uint64_t done = machine->target->next(machine->state);
+    TV_TRY(machine->target->reload(machine->state, changed, count, sink));
+    machine->instruction_base += done;
+    return TV_OK;
+}
+
 uint64_t tv_machine_accesses(tv_machine *machine, const tv_access_sink *sink)
 {
     if (!machine->target->has_next(machine->state) || machine->target->fault(machine->state))

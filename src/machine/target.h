@@ -29,6 +29,9 @@ typedef struct tv_target {
     tv_status (*create)(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, void **state);
     void (*destroy)(void *state);
     tv_status (*load)(void *state, const tv_program *program, const tv_diag_sink *sink);
+    /* Loads the loaded program again, after its `count` instructions `changed` got other sizes and addresses: neither
+     * their order nor their engines have changed. NULL: `load` does it. */
+    tv_status (*reload)(void *state, const uint32_t *changed, size_t count, const tv_diag_sink *sink);
     tv_status (*run)(void *state, const tv_run_limits *limits, tv_stop_reason *why);
     uint64_t (*next)(const void *state);
     const tv_fault *(*fault)(const void *state);
@@ -91,6 +94,13 @@ tv_trace_sink tv_machine_trace_sink(const tv_machine *machine);
 
 /* The target that a machine was created from. */
 const tv_target *tv_machine_get_target(const tv_machine *machine);
+
+/* As tv_machine_load of the loaded program, of which only the instructions `changed` are not what they were, as
+ * tv_target.reload describes it. The machine is neither traced nor recorded: tv_machine_can_reload. */
+tv_status tv_machine_reload(tv_machine *machine, const uint32_t *changed, size_t count, const tv_diag_sink *sink);
+
+/* Whether the loaded program may change: neither a trace nor a recorder has its instructions. */
+bool tv_machine_can_reload(const tv_machine *machine);
 
 /* Reports that the machine has no address space `name`; returns TV_ERR_INPUT. */
 tv_status tv_fail_space(const tv_machine *machine, const char *name, const tv_diag_sink *sink);

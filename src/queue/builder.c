@@ -143,6 +143,19 @@ void tv_queue_builder_free(tv_queue_builder *b)
     free(b);
 }
 
+void tv_queue_add_integer(tv_program *program, uint32_t entry, cmdq_field field, int64_t value)
+{
+    cmdq_queue *queue = program->form_data;
+    const cmdq_entry *e = &queue->entries.data[entry];
+    uint32_t *units = queue->values.data + e->values + cmdq_value_offset(queue, e, field);
+    uint64_t sum = cmdq_integer(queue, e, field) + (uint64_t)value;
+    assert(cmdq_has_field(queue, e, field) && tv_isa_cmdq.parameters[field].type == TV_PARAMETER_INTEGER &&
+           sum >= tv_isa_cmdq.parameters[field].min && sum <= tv_isa_cmdq.parameters[field].max);
+    units[0] = (uint32_t)sum;
+    if (queue->layout.size[field] == 2)
+        units[1] = (uint32_t)(sum >> 32);
+}
+
 tv_status tv_queue_save_with(tv_program *program, tv_sv metadata, const char *path, tv_output_group *group,
                              const tv_diag_sink *sink)
 {

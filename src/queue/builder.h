@@ -37,6 +37,10 @@ uint32_t tv_queue_builder_count(const tv_queue_builder *builder);
 tv_status tv_queue_builder_finish(tv_queue_builder *builder, tv_program **out);
 void tv_queue_builder_free(tv_queue_builder *builder);
 
+/* Adds to an integer field that an entry of a finished program has. The caller knows that the field takes the sum, and
+ * that no machine executes the program. */
+void tv_queue_add_integer(tv_program *program, uint32_t entry, cmdq_field field, int64_t value);
+
 /* Writes the queue `program` as JSON as tv_program_save_to does, with `metadata` instead of its own. */
 tv_status tv_queue_save_with(tv_program *program, tv_sv metadata, const char *path, tv_output_group *group,
                              const tv_diag_sink *sink);

@@ -92,12 +92,20 @@ static unsigned absent_size(const cmdq_queue *queue, const cmdq_entry *e, uint64
 }
 
 /* The units of field `use` of the list, which is given. */
+static inline unsigned offset_of(const cmdq_queue *queue, const cmdq_entry *e, unsigned use)
+{
+    uint64_t missing = ((UINT64_C(1) << use) - 1) & ~e->present;
+    return queue->layout.offset[e->opcode][use] - (missing ? absent_size(queue, e, missing) : 0);
+}
+
 static inline const uint32_t *find_value(const cmdq_queue *queue, const cmdq_entry *e, unsigned use)
 {
-    const uint32_t *pool = queue->values.data + e->values;
-    uint64_t missing = ((UINT64_C(1) << use) - 1) & ~e->present;
-    unsigned at = queue->layout.offset[e->opcode][use];
-    return pool + at - (missing ? absent_size(queue, e, missing) : 0);
+    return queue->values.data + e->values + offset_of(queue, e, use);
+}
+
+unsigned cmdq_value_offset(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field)
+{
+    return offset_of(queue, e, queue->layout.use[e->opcode][field]);
 }
 
 uint64_t cmdq_integer(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field)

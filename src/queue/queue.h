@@ -139,6 +139,9 @@ static inline bool cmdq_has_field(const cmdq_queue *queue, const cmdq_entry *e, 
 uint64_t cmdq_integer(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field);
 double cmdq_real(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field);
 
+/* Units in the pool between the first value of an entry and that of a field that is given. */
+unsigned cmdq_value_offset(const cmdq_queue *queue, const cmdq_entry *e, cmdq_field field);
+
 /* locate.c: the source location of member `name` of an entry, which is that of its key; the entry's own if `name` is
  * NULL or the key is not found. The cursor is one of cmdq_line_cursor; entries are best located in their order. */
 tv_source_loc cmdq_member_loc(const tv_program *program, uint32_t entry, tv_line_cursor *cursor, const char *name);

@@ -7,6 +7,8 @@
 
 #include "graph/passes.h"
 #include "lower/cmdq/state.h"
+#include "queue/queue.h"
+#include "trivet/energy.h"
 #include "unit.h"
 
 enum { VOCABULARY = 40, TOKENS = 11, COLUMNS = 24, VALUES = 1 << 15 };
@@ -499,6 +501,117 @@ static void attention_is_that_of_the_host_with_banks_of_any_size(void **state)
     tv_config_free(config);
 }
 
+/* ---- The queues of single tokens ---- */
+
+/* Two layers of attention with different windows, whose queries and keys are rotated. */
+static tv_graph *build_layers(const uint32_t windows[2])
+{
+    tv_graph_builder b;
+    tv_graph *graph;
+    tv_graph_begin(&b, 0, CONTEXT, NULL);
+    b.block = TV_BLOCK_INPUT;
+    uint32_t q = input(&b, "q", 2 * HEAD), k = input(&b, "k", HEAD), v = input(&b, "v", HEAD);
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t cache = tv_graph_add_cache(&b, (tv_graph_cache){1, HEAD, HEAD, windows[i]});
+        tv_graph_attrs attrs = {.heads = 2, .theta = 1e4, .frequency_scale = 1, .rotary_dim = HEAD};
+        uint32_t rotated = tv_graph_add(&b, TV_OP_ROTARY_EMBEDDING, i ? "q1" : "q0", &q, 1, &attrs);
+        attrs = (tv_graph_attrs){.heads = 2, .scale = 0.5f, .window = windows[i], .cache = cache};
+        q = tv_graph_add(&b, TV_OP_ATTENTION, i ? "out" : "a0", (uint32_t[]){rotated, k, v}, 3, &attrs);
+    }
+    assert_int_equal(tv_graph_finish(&b, q, &graph), TV_OK);
+    return graph;
+}
+
+static void ignore_event(void *user, const tv_event *event)
+{
+    (void)user;
+    (void)event;
+}
+
+static void check_same_queue(const tv_program *a, const tv_program *b)
+{
+    const cmdq_queue *p = cmdq_queue_of(a), *q = cmdq_queue_of(b);
+    assert_int_equal(p->entries.count, q->entries.count);
+    assert_int_equal(p->values.count, q->values.count);
+    assert_memory_equal(p->values.data, q->values.data, p->values.count * sizeof *p->values.data);
+    assert_int_equal(p->lists.count, q->lists.count);
+    assert_memory_equal(p->lists.data, q->lists.data, p->lists.count * sizeof *p->lists.data);
+    for (size_t i = 0; i < p->entries.count; i++) {
+        assert_int_equal(p->entries.data[i].opcode, q->entries.data[i].opcode);
+        assert_int_equal(p->entries.data[i].present, q->entries.data[i].present);
+    }
+}
+
+static void check_same_totals(tv_machine *a, tv_machine *b)
+{
+    tv_energy_stats energy[2] = {{.size = sizeof energy[0]}, {.size = sizeof energy[0]}};
+    tv_stats stats[2] = {{.size = sizeof stats[0]}, {.size = sizeof stats[0]}};
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(tv_machine_energy(i ? b : a, &energy[i]), TV_OK);
+        assert_int_equal(tv_machine_stats(i ? b : a, &stats[i]), TV_OK);
+    }
+    assert_memory_equal(energy[0].counts, energy[1].counts, sizeof energy[0].counts);
+    assert_memory_equal(&energy[0].total, &energy[1].total, sizeof energy[0].total);
+    assert_int_equal(stats[0].cycles, stats[1].cycles);
+    assert_int_equal(stats[0].instructions, stats[1].instructions);
+    assert_int_equal(stats[0].macs, stats[1].macs);
+    for (unsigned e = 0; e < stats[0].engine_count; e++) {
+        assert_int_equal(stats[0].engines[e].busy, stats[1].engines[e].busy);
+        assert_memory_equal(stats[0].engines[e].stalled, stats[1].engines[e].stalled,
+                            sizeof stats[0].engines[e].stalled);
+    }
+    for (unsigned i = 0; i < stats[0].path_count; i++)
+        assert_int_equal(stats[0].paths[i].bytes, stats[1].paths[i].bytes);
+}
+
+/* Returns the number of queues that were built for `steps` single tokens after a prompt of two. */
+static uint32_t run_single_tokens(const tv_config *config, const uint32_t windows[2], uint32_t steps)
+{
+    tv_graph *graph = build_layers(windows);
+    tv_backend_options options = options_of(config, false);
+    static float expected[2 * 2 * HEAD], got[2 * 2 * HEAD];
+    void *built, *state;
+    uint32_t queues = 0;
+    options.context = CONTEXT;
+    assert_int_equal(tv_backend_cmdq.create(graph, &options, NULL, &built), TV_OK);
+    assert_int_equal(tv_backend_cmdq.create(graph, &options, NULL, &state), TV_OK);
+    cmdq_lowering *l = state, *reference = built;
+    tv_machine_trace(reference->machine, &(tv_trace_sink){ignore_event, NULL}); /* then each queue is built */
+    for (uint32_t i = 0; i <= steps; i++) {
+        const tv_program *last = l->loaded_program;
+        uint32_t count = i ? 1 : 2, position = i ? i + 1 : 0;
+        const int32_t *tokens = sample + i % (TOKENS - 1);
+        assert_int_equal(tv_backend_cmdq.step(built, tokens, count, position, true, expected, NULL), TV_OK);
+        assert_int_equal(tv_backend_cmdq.step(state, tokens, count, position, true, got, NULL), TV_OK);
+        assert_memory_equal(got, expected, 2 * HEAD * sizeof *got);
+        check_same_queue(l->loaded_program, reference->loaded_program);
+        check_same_totals(l->machine, reference->machine);
+        queues += i && l->loaded_program != last;
+    }
+    tv_backend_cmdq.destroy(state);
+    tv_backend_cmdq.destroy(built);
+    tv_graph_free(graph);
+    return queues;
+}
+
+/* A queue is built again where a window starts to move, and where a block of positions is full. */
+static void queues_of_single_tokens_are_changed_to_those_that_would_be_built(void **state)
+{
+    (void)state;
+    tv_config *config;
+    assert_int_equal(tv_config_new("cmdq", NULL, &config), TV_OK);
+    assert_int_equal(run_single_tokens(config, (const uint32_t[]){0, 0}, 60), 1);
+    assert_int_equal(run_single_tokens(config, (const uint32_t[]){0, 20}, 60), 2);
+    assert_int_equal(run_single_tokens(config, (const uint32_t[]){33, 20}, 60), 3);
+    assert_int_equal(tv_config_set(config, "spm.bank_bytes", "16Ki", NULL), TV_OK);
+    uint32_t queues = run_single_tokens(config, (const uint32_t[]){0, 0}, 100);
+    assert_in_range(queues, 2, 20);
+    assert_int_equal(tv_config_set(config, "spm.bank_bytes", "8Ki", NULL), TV_OK);
+    queues = run_single_tokens(config, (const uint32_t[]){100, 0}, 130);
+    assert_in_range(queues, 30, 60); /* from position 100 on each one is another */
+    tv_config_free(config);
+}
+
 static void nodes_for_the_host_are_rejected_unless_it_is_allowed(void **state)
 {
     (void)state;
@@ -523,6 +636,7 @@ int main(void)
         cmocka_unit_test(graphs_give_the_results_of_the_host),
         cmocka_unit_test(written_queues_have_the_results_of_the_host),
         cmocka_unit_test(attention_is_that_of_the_host_with_banks_of_any_size),
+        cmocka_unit_test(queues_of_single_tokens_are_changed_to_those_that_would_be_built),
         cmocka_unit_test(nodes_for_the_host_are_rejected_unless_it_is_allowed),
     };
     fill_values();

@@ -20,6 +20,9 @@ static uint32_t window_start(const cmdq_lowering *l, uint32_t window)
     return window && l->position >= window ? l->position + 1 - window : 0;
 }
 
+/* What kv_len grows by with the position of a single token: when the window is full, its start moves instead. */
+static int64_t len_growth(const cmdq_lowering *l, uint32_t window) { return !window || l->position < window; }
+
 static uint32_t kv_len(const cmdq_lowering *l, token_tile r, uint32_t window)
 {
     return l->position + r.first + r.count - window_start(l, window);
@@ -67,6 +70,7 @@ void cmdq_lower_emit_rope(cmdq_lowering *l, const tv_graph_node *n)
                                 calls == 1 ? (uint64_t)heads * d : d);
         cmdq_lower_set_integer(l, CMDQ_F_head_dim, d);
         cmdq_lower_set_integer(l, CMDQ_F_position, l->position);
+        cmdq_lower_grow(l, CMDQ_F_position, 1);
         tv_queue_builder_real(l->builder, CMDQ_F_theta, (double)n->attrs.theta);
         if (!n->attrs.interleaved)
             tv_queue_builder_text(l->builder, CMDQ_F_pairing, "half");
@@ -87,20 +91,31 @@ void cmdq_lower_emit_rope(cmdq_lowering *l, const tv_graph_node *n)
 static void load_kv(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, bool v)
 {
     uint32_t start = window_start(l, n->attrs.window);
-    cmdq_lower_load_cache(l, n, head, v, cmdq_lower_scratch(l, n, v ? CMDQ_SCRATCH_VALUES : CMDQ_SCRATCH_KEYS), start,
-                          l->position + l->rows - start);
+    int64_t growth = len_growth(l, n->attrs.window);
+    cmdq_lower_load_cache(l, n, head, v, cmdq_lower_scratch(l, n, v ? CMDQ_SCRATCH_VALUES : CMDQ_SCRATCH_KEYS),
+                          (cmdq_lower_span){start, l->position + l->rows - start, 1 - growth, growth});
 }
 
 /* ---- Scores ---- */
 
-/* Scores of one head; with several tokens, the causal mask is added. */
-static void emit_scores(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, token_tile r, cmdq_lower_operand out)
+/* Where the scores of number `h` of the heads that share keys begin, in elements: after those of the heads before it,
+ * so that it grows with their length. */
+static int64_t head_growth(const cmdq_lowering *l, const tv_graph_node *n, uint32_t h)
+{
+    return (int64_t)h * len_growth(l, n->attrs.window);
+}
+
+/* Scores of one head, number `h` of those that share keys; with several tokens, the causal mask is added. */
+static void emit_scores(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, uint32_t h, token_tile r,
+                        cmdq_lower_operand out)
 {
     uint32_t d = l->graph->caches.data[n->attrs.cache].key_dim, t = kv_len(l, r, n->attrs.window);
     cmdq_lower_operand in = cmdq_lower_skip(cmdq_lower_factor(l, n, 0, (uint64_t)head * d), (uint64_t)r.first * d);
     in.scale *= n->attrs.scale;
     cmdq_lower_begin_tensor(l, CMDQ_TE_QKT_TILE, in, cmdq_lower_f32(cmdq_lower_scratch(l, n, CMDQ_SCRATCH_KEYS)), out,
                             (cmdq_lower_gemm){r.count, t, d, 8});
+    cmdq_lower_grow(l, CMDQ_F_n, len_growth(l, n->attrs.window));
+    cmdq_lower_grow(l, CMDQ_F_ofm_offset, 4 * head_growth(l, n, h));
     cmdq_lower_set_scale(l, CMDQ_F_scale_wgt, cmdq_lower_cache_scale(l, n->attrs.cache, 1));
     if (n->attrs.soft_cap > 0)
         tv_queue_builder_real(l->builder, CMDQ_F_soft_cap, (double)n->attrs.soft_cap);
@@ -119,9 +134,10 @@ static void emit_kv_head(cmdq_lowering *l, const tv_graph_node *n, uint32_t kv, 
              scores = cmdq_lower_scratch(l, n, CMDQ_SCRATCH_SCORES),
              probs = cmdq_lower_scratch(l, n, CMDQ_SCRATCH_PROBS);
     for (uint32_t h = 0; h < shared; h++)
-        emit_scores(l, n, kv * shared + h, r, (cmdq_lower_operand){scores, (uint64_t)h * r.count * t * 4, 32, 1});
+        emit_scores(l, n, kv * shared + h, h, r, (cmdq_lower_operand){scores, (uint64_t)h * r.count * t * 4, 32, 1});
     cmdq_lower_begin_vector(l, CMDQ_VE_SOFTMAX_TILE, cmdq_lower_f32(scores), (cmdq_lower_operand){probs, 0, 16, 1},
                             (uint64_t)shared * r.count, t);
+    cmdq_lower_grow(l, CMDQ_F_length, len_growth(l, n->attrs.window));
     cmdq_lower_finish_entry(l);
     for (uint32_t h = 0; h < shared; h++) {
         cmdq_lower_operand in = {probs, (uint64_t)h * r.count * t * 2, 16, 1},
@@ -129,6 +145,8 @@ static void emit_kv_head(cmdq_lowering *l, const tv_graph_node *n, uint32_t kv, 
         out = cmdq_lower_skip(out, (uint64_t)r.first * d);
         cmdq_lower_begin_tensor(l, CMDQ_TE_AV_TILE, in, cmdq_lower_f32(cmdq_lower_scratch(l, n, CMDQ_SCRATCH_VALUES)),
                                 out, (cmdq_lower_gemm){r.count, d, t, 8});
+        cmdq_lower_grow(l, CMDQ_F_k, len_growth(l, n->attrs.window));
+        cmdq_lower_grow(l, CMDQ_F_ifm_offset, 2 * head_growth(l, n, h));
         cmdq_lower_set_scale(l, CMDQ_F_scale_wgt, cmdq_lower_cache_scale(l, n->attrs.cache, 2));
         cmdq_lower_finish_entry(l);
     }
@@ -143,6 +161,8 @@ void cmdq_lower_emit_attention(cmdq_lowering *l, const tv_graph_node *n)
         cmdq_lower_emit_attention_blocks(l, n);
         return;
     }
+    if (n->attrs.window && l->position < n->attrs.window)
+        cmdq_lower_limit_growth(l, n->attrs.window);
     for (uint32_t kv = 0; kv < l->graph->caches.data[n->attrs.cache].heads; kv++) {
         load_kv(l, n, kv, false);
         load_kv(l, n, kv, true);

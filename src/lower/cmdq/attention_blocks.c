@@ -57,6 +57,8 @@ static void multiply_block(cmdq_lowering *l, const head_group *g, uint32_t token
         cmdq_lower_begin_tensor(l, values ? CMDQ_TE_AV_TILE : CMDQ_TE_QKT_TILE, in, wgt, out,
                                 (cmdq_lower_gemm){1, values ? g->dim : count, values ? count : g->dim, 8});
         cmdq_lower_set_scale(l, CMDQ_F_scale_wgt, cmdq_lower_cache_scale(l, g->node->attrs.cache, values ? 2 : 1));
+        if (range.end == all.end) /* the last block grows */
+            cmdq_lower_grow(l, values ? CMDQ_F_k : CMDQ_F_n, 1);
         if (values && range.start > all.start)
             tv_queue_builder_flag(l->builder, CMDQ_F_accumulate, true);
         if (!values && g->node->attrs.soft_cap > 0)
@@ -75,7 +77,8 @@ static void multiply_positions(cmdq_lowering *l, const head_group *g, bool value
         unsigned first = values ? CMDQ_SCRATCH_VALUES : CMDQ_SCRATCH_KEYS,
                  second = values ? CMDQ_SCRATCH_VALUES2 : CMDQ_SCRATCH_KEYS2;
         cmdq_lower_operand loaded = {cmdq_lower_scratch(l, g->node, slot ? second : first), 0, 8, 1};
-        cmdq_lower_load_cache(l, g->node, g->kv, values, loaded.buffer, block.start, block.end - block.start);
+        cmdq_lower_load_cache(l, g->node, g->kv, values, loaded.buffer,
+                              (cmdq_lower_span){block.start, block.end - block.start, 0, block.end == end});
         for (uint32_t token = 0; token < l->rows; token++)
             multiply_block(l, g, token, block, values, loaded);
     }
@@ -89,10 +92,20 @@ static void emit_group(cmdq_lowering *l, const head_group *g)
         for (uint32_t h = 0; h < g->count; h++) {
             cmdq_lower_begin_vector(l, CMDQ_VE_SOFTMAX_TILE, row_of(l, g, CMDQ_SCRATCH_SCORES, token, h),
                                     row_of(l, g, CMDQ_SCRATCH_PROBS, token, h), 1, range.end - range.start);
+            cmdq_lower_grow(l, CMDQ_F_length, 1);
             cmdq_lower_finish_entry(l);
         }
     }
     multiply_positions(l, g, true);
+}
+
+/* The next position is in the last block until that is full, and in a window until its start moves. */
+static void limit_growth(cmdq_lowering *l, const tv_graph_node *n, uint32_t dim)
+{
+    uint32_t step = cmdq_lower_position_block(l, dim), window = n->attrs.window;
+    cmdq_lower_limit_growth(l, (l->position / step + 1) * step);
+    if (window)
+        cmdq_lower_limit_growth(l, l->position < window ? window : 0);
 }
 
 void cmdq_lower_emit_attention_blocks(cmdq_lowering *l, const tv_graph_node *n)
@@ -103,6 +116,7 @@ void cmdq_lower_emit_attention_blocks(cmdq_lowering *l, const tv_graph_node *n)
                     .count = cmdq_lower_heads_at_once(l, l->plan, n),
                     .dim = cache->key_dim,
                     .row = cmdq_lower_positions(l, l->plan, n)};
+    limit_growth(l, n, g.dim);
     for (g.kv = 0; g.kv < cache->heads; g.kv++)
         for (uint32_t h = 0; h < shared; h += g.count) {
             g.first = g.kv * shared + h;

@@ -129,6 +129,26 @@ unsigned cmdq_lower_load_weights(cmdq_lowering *l, const cmdq_lower_matrix *w, c
 void cmdq_lower_multiply(cmdq_lowering *l, const cmdq_lower_matrix *w, unsigned slot, cmdq_lower_operand in,
                          cmdq_lower_operand out, cmdq_lower_slice slice, uint32_t m);
 
+/* ---- advance.c ---- */
+
+/* The queue of l->rows tokens begins: nothing of it grows so far. */
+void cmdq_lower_begin_growth(cmdq_lowering *l);
+
+/* The field of the current entry, which is given, is larger by `per_position` for each later position. */
+void cmdq_lower_grow(cmdq_lowering *l, cmdq_field field, int64_t per_position);
+
+/* From `position` on, fields do not grow that way, or entries are others. */
+void cmdq_lower_limit_growth(cmdq_lowering *l, uint32_t position);
+
+/* The step's queue is loaded and was run. */
+void cmdq_lower_end_growth(cmdq_lowering *l);
+
+/* Whether the loaded queue can be changed to that of the step; changes it and loads it again. */
+bool cmdq_lower_can_advance(const cmdq_lowering *l);
+tv_status cmdq_lower_advance(cmdq_lowering *l, const tv_diag_sink *sink);
+
+void cmdq_lower_fini_growth(cmdq_lowering *l);
+
 /* ---- pointwise.c ---- */
 
 void cmdq_lower_emit_pointwise(cmdq_lowering *l, const tv_graph_node *n);
@@ -155,9 +175,15 @@ void cmdq_lower_emit_attention_blocks(cmdq_lowering *l, const tv_graph_node *n);
 /* Stores the keys and values of the tokens of the step. */
 void cmdq_lower_append_cache(cmdq_lowering *l, const tv_graph_node *n);
 
-/* Loads keys, or values, of `count` positions from the cache of an Attention. */
-void cmdq_lower_load_cache(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, bool v, uint32_t to, uint32_t start,
-                           uint32_t count);
+/* Positions [start, start + count), and what both grow by with the position of a single token. */
+typedef struct cmdq_lower_span {
+    uint32_t start, count;
+    int64_t start_growth, count_growth;
+} cmdq_lower_span;
+
+/* Loads keys, or values, from the cache of an Attention. */
+void cmdq_lower_load_cache(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, bool v, uint32_t to,
+                           cmdq_lower_span span);
 
 /* The value of integer 1 in the keys (input 1) or values (2) of a cache. */
 float cmdq_lower_cache_scale(const cmdq_lowering *l, uint32_t cache, unsigned input);

@@ -23,20 +23,23 @@ void cmdq_lower_append_cache(cmdq_lowering *l, const tv_graph_node *n)
             cmdq_lower_set_integer(l, CMDQ_F_dram_base_addr, v ? l->v_base[cache] : l->k_base[cache]);
             cmdq_lower_set_integer(l, CMDQ_F_t_start, l->position);
             cmdq_lower_set_integer(l, CMDQ_F_t_len, l->rows);
+            cmdq_lower_grow(l, CMDQ_F_t_start, 1);
             cmdq_lower_add_read(l, from.buffer);
             cmdq_lower_add_dependency(l, l->kv_writer[cache]); /* chained: the last store implies all of them */
             l->kv_writer[cache] = cmdq_lower_finish_entry(l);
         }
 }
 
-void cmdq_lower_load_cache(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, bool v, uint32_t to, uint32_t start,
-                           uint32_t count)
+void cmdq_lower_load_cache(cmdq_lowering *l, const tv_graph_node *n, uint32_t head, bool v, uint32_t to,
+                           cmdq_lower_span span)
 {
     begin_kv_entry(l, CMDQ_KV_LOAD_TILE, v, n->attrs.cache, head);
     cmdq_lower_set_address(l, CMDQ_F_spm_bank, to, 0);
     tv_queue_builder_object(l->builder, CMDQ_F_kv_range_desc);
-    cmdq_lower_set_integer(l, CMDQ_F_t_start, start);
-    cmdq_lower_set_integer(l, CMDQ_F_t_len, count);
+    cmdq_lower_set_integer(l, CMDQ_F_t_start, span.start);
+    cmdq_lower_set_integer(l, CMDQ_F_t_len, span.count);
+    cmdq_lower_grow(l, CMDQ_F_t_start, span.start_growth);
+    cmdq_lower_grow(l, CMDQ_F_t_len, span.count_growth);
     cmdq_lower_add_dependency(l, l->kv_writer[n->attrs.cache]);
     cmdq_lower_add_write(l, to);
     cmdq_lower_finish_entry(l);

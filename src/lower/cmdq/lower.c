@@ -23,6 +23,7 @@ static void destroy(void *state)
     tv_buf_fini(&l->metadata);
     TV_VEC_FINI(&l->deps);
     TV_VEC_FINI(&l->occupied);
+    cmdq_lower_fini_growth(l);
     tv_pool_free(l->pool);
     tv_machine_free(l->machine);
     tv_program_free(l->loaded_program);
@@ -258,6 +259,7 @@ static tv_status begin_queue(cmdq_lowering *l, const int32_t *tokens, const tv_b
 {
     char path[PATH_LENGTH];
     cmdq_lower_begin_queue(l);
+    cmdq_lower_begin_growth(l);
     if (l->emit && l->steps == 0)
         TV_TRY(save_weights(l, sink));
     if (!l->emit && !l->timing && tokens)
@@ -418,7 +420,7 @@ static tv_status lower_nodes(cmdq_lowering *l, tv_buf *init, const tv_diag_sink 
     return finish_queue(l, (uint32_t)l->graph->nodes.count, sink);
 }
 
-static tv_status step_rows(cmdq_lowering *l, const int32_t *tokens, float *out, const tv_diag_sink *sink)
+static tv_status build_and_run(cmdq_lowering *l, const int32_t *tokens, const tv_diag_sink *sink)
 {
     tv_buf init = {0};
     l->first_node = 0;
@@ -426,6 +428,27 @@ static tv_status step_rows(cmdq_lowering *l, const int32_t *tokens, float *out, 
     if (status == TV_OK)
         status = lower_nodes(l, &init, sink);
     tv_buf_fini(&init);
+    return status;
+}
+
+static tv_status advance_and_run(cmdq_lowering *l, const int32_t *tokens, const tv_diag_sink *sink)
+{
+    tv_progress_report(&l->step_progress, "running", l->step_done * l->graph->nodes.count,
+                       l->step_count * l->graph->nodes.count);
+    if (!l->timing)
+        TV_TRY(write_inputs(l, tokens, sink));
+    TV_TRY(cmdq_lower_advance(l, sink));
+    l->steps++;
+    return tv_backend_run(l->machine, NULL, sink);
+}
+
+static tv_status step_rows(cmdq_lowering *l, const int32_t *tokens, float *out, const tv_diag_sink *sink)
+{
+    bool advances = cmdq_lower_can_advance(l);
+    l->growth.end = 0; /* while the step can fail */
+    tv_status status = advances ? advance_and_run(l, tokens, sink) : build_and_run(l, tokens, sink);
+    if (status == TV_OK)
+        cmdq_lower_end_growth(l);
     size_t count = (size_t)(l->rows - l->first_logits_row) * tv_graph_vocabulary(l->graph);
     return count && status == TV_OK
                ? tv_machine_read(l->machine, "dram", l->logits_addr, out, count * sizeof *out, sink)

@@ -111,6 +111,22 @@ typedef struct cmdq_lower_routes {
     float *weights;
 } cmdq_lower_routes;
 
+/* A field of an entry that depends on the position (advance.c). */
+typedef struct cmdq_lower_growing {
+    uint32_t entry;
+    cmdq_field field;
+    int64_t per_position;
+} cmdq_lower_growing;
+
+/* Those of the loaded queue, which is that of `position`. */
+typedef struct cmdq_lower_growth {
+    TV_VEC(cmdq_lower_growing) fields;
+    TV_VEC(uint32_t) entries; /* of these, each once */
+    uint32_t position, first_logits_row;
+    uint32_t end;   /* from this position on the queue has other entries; 0: it cannot be changed */
+    uint32_t limit; /* likewise, of the queue under construction */
+} cmdq_lower_growth;
+
 typedef struct cmdq_lowering cmdq_lowering;
 typedef void cmdq_lower_emitter(cmdq_lowering *l, const tv_graph_node *n);
 
@@ -147,6 +163,7 @@ struct cmdq_lowering {
     TV_VEC(uint32_t) deps;     /* of the current entry */
     TV_VEC(uint32_t) occupied; /* buffers whose memory no other buffer covers */
     cmdq_lower_order order;    /* of the entries so far */
+    cmdq_lower_growth growth;
     uint32_t slot, next_te, next_ve;
     uint32_t *kv_writer; /* [caches]: the last KV_STORE */
     uint32_t rows, position, first_logits_row;

@@ -162,6 +162,11 @@ tv_status cmdq_plan_init(const tv_program *program, const cmdq_params *params, c
                          uint64_t *errors, cmdq_plan *plan);
 void cmdq_plan_fini(cmdq_plan *plan);
 
+/* Resolves the `count` entries `changed` again, whose engines stay the same. False: one of them cannot run on the
+ * machine, or the plan has no `ops`; then the plan is not usable. */
+bool cmdq_plan_update(const tv_program *program, const cmdq_params *params, const uint32_t *changed, size_t count,
+                      cmdq_plan *plan);
+
 /* ---- Execution ---- */
 
 enum { CMDQ_SCRATCHES = 12, CMDQ_LOADS_MAX = 16 };

@@ -121,6 +121,25 @@ static void end_queue(machine *m)
     m->ended = true;
 }
 
+/* Ends the use of the loaded queue. One that is left early keeps the time of its executed entries. */
+static void leave_queue(machine *m)
+{
+    if (m->program)
+        end_queue(m);
+    cmdq_add_executed(m, &m->actions);
+    m->base += m->program ? m->next : 0;
+    m->next = 0;
+}
+
+static void begin_queue(machine *m)
+{
+    m->limit_cycles = UINT64_MAX;
+    m->ended = false;
+    m->fault.raised = false;
+    if (m->mode != TV_MODE_TIMING)
+        write_initial_contents(m);
+}
+
 static tv_status load(void *state, const tv_program *program, const tv_diag_sink *sink)
 {
     machine *m = state;
@@ -131,19 +150,21 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
         cmdq_plan_fini(&plan);
         return tv_fail_memory(sink);
     }
-    if (m->program) /* a queue that is left early keeps the time of its executed entries */
-        end_queue(m);
-    cmdq_add_executed(m, &m->actions);
-    m->base += m->program ? m->next : 0;
+    leave_queue(m);
     cmdq_plan_fini(&m->plan);
     m->plan = plan;
     m->program = program;
-    m->next = 0;
-    m->limit_cycles = UINT64_MAX;
-    m->ended = false;
-    m->fault.raised = false;
-    if (m->mode != TV_MODE_TIMING)
-        write_initial_contents(m);
+    begin_queue(m);
+    return TV_OK;
+}
+
+static tv_status reload(void *state, const uint32_t *changed, size_t count, const tv_diag_sink *sink)
+{
+    machine *m = state;
+    leave_queue(m);
+    if (!cmdq_plan_update(m->program, &m->params, changed, count, &m->plan))
+        return load(m, m->program, sink); /* which reports what is wrong */
+    begin_queue(m);
     return TV_OK;
 }
 
@@ -393,6 +414,7 @@ const tv_target tv_target_cmdq = {
     .create = create,
     .destroy = destroy,
     .load = load,
+    .reload = reload,
     .run = run,
     .next = next,
     .fault = fault,

@@ -129,6 +129,33 @@ static uint64_t plan_entries(const tv_program *program, const cmdq_params *param
     return errors;
 }
 
+bool cmdq_plan_update(const tv_program *program, const cmdq_params *params, const uint32_t *changed, size_t count,
+                      cmdq_plan *plan)
+{
+    cmdq_actions before = {0}, after = {0};
+    if (!plan->ops) /* at most CMDQ_KEPT_OPS entries take less than 2^61 cycles, whatever they are */
+        return false;
+    for (size_t k = 0; k < count; k++) {
+        uint32_t i = changed[k];
+        uint8_t engine = plan->engine[i];
+        uint64_t next_dma = 0;
+        cmdq_op op;
+        cmdq_error error;
+        if (!cmdq_resolve(cmdq_queue_of(program), params, i, &next_dma, &op, &error))
+            return false;
+        op.engine = engine; /* of a transfer without dma_id, cmdq_resolve does not know it */
+        if (engine != CMDQ_NO_ENGINE) {
+            cmdq_count_actions(params, &plan->ops[i], before.counts[engine]);
+            cmdq_count_actions(params, &op, after.counts[engine]);
+        }
+        set_entry(plan, i, &op);
+    }
+    for (unsigned e = 0; e < params->engines; e++)
+        for (unsigned a = 0; a < TV_ACTION_COUNT; a++)
+            plan->actions.counts[e][a] += after.counts[e][a] - before.counts[e][a];
+    return true;
+}
+
 /* Orders the entries where that is not the order of ids; reports a dependency cycle that is closed by the queue of an
  * engine. */
 static tv_status order_entries(const tv_program *program, const tv_diag_sink *sink, uint64_t *errors, cmdq_plan *plan)
