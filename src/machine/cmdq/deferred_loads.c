@@ -118,10 +118,10 @@ static const uint8_t *spm_to_read(cmdq_memories *m, uint64_t start, uint64_t byt
     return m->spm.bytes + start;
 }
 
-static void prepare_dram_write(cmdq_memories *m, const cmdq_tile *t)
+void cmdq_prepare_dram_write(cmdq_memories *m, uint64_t start, uint64_t bytes)
 {
     for (unsigned i = m->load_count; i-- > 0;)
-        if (cmdq_overlap(t->start, t->rows * t->stride + t->bytes, m->loads[i].dram, dram_extent(&m->loads[i])))
+        if (cmdq_overlap(start, bytes, m->loads[i].dram, dram_extent(&m->loads[i])))
             materialize_load(m, i);
 }
 
@@ -133,7 +133,7 @@ uint8_t *cmdq_tile_bytes(const cmdq_exec *x, const cmdq_tile *t)
     uint64_t spm = t->bank * x->params->bank_bytes + t->start;
     if (t->bank == CMDQ_NO_BANK) {
         if (t->writes)
-            prepare_dram_write(m, t);
+            cmdq_prepare_dram_write(m, t->start, t->rows * t->stride + t->bytes);
         return m->dram.bytes + t->start;
     }
     uint64_t bytes = cmdq_tile_extent(t);

@@ -208,8 +208,13 @@ typedef struct cmdq_memories {
     cmdq_rope_entry rope_cache[CMDQ_ROPE_ENTRIES]; /* indexed by position modulo its size */
 } cmdq_memories;
 
-/* Executes all deferred loads. Required before anything but an operation accesses the memories. */
+/* Executes all deferred loads. Required before anything but an operation accesses SPM, or writes DRAM through a
+ * pointer.
+ */
 void cmdq_materialize_loads(cmdq_memories *memories);
+
+/* Executes those that read bytes [start, start + bytes) of DRAM, which are then written. */
+void cmdq_prepare_dram_write(cmdq_memories *memories, uint64_t start, uint64_t bytes);
 
 /* CMDQ_FAULT: the data of the entry are at fault; nothing has changed, *error is set. */
 typedef enum cmdq_outcome { CMDQ_EXECUTED, CMDQ_FAULT, CMDQ_NO_MEMORY } cmdq_outcome;
@@ -257,6 +262,7 @@ typedef struct cmdq_machine {
     uint64_t limit_cycles; /* max_cycles that `limit` belongs to; UINT64_MAX: none */
     uint32_t limit;
     bool ended;              /* the loaded queue is in `timing` */
+    bool dram_is_mapped;     /* its owner may write it between runs */
     uint64_t base;           /* entries of earlier queues */
     uint64_t macs, bytes[2]; /* read from DRAM, written */
     uint64_t role_bytes[CMDQ_ALL_ROLES];

@@ -262,9 +262,8 @@ static tv_status find_limit(machine *m, uint64_t max_cycles, uint32_t *limit)
     return TV_OK;
 }
 
-static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *why)
+static tv_status run_entries(machine *m, const tv_run_limits *limits, tv_stop_reason *why)
 {
-    machine *m = state;
     uint32_t limit;
     *why = TV_STOP_FAULT;
     if (m->fault.raised)
@@ -288,6 +287,15 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *w
     }
     end_queue(m);
     return TV_OK;
+}
+
+static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *why)
+{
+    machine *m = state;
+    tv_status status = run_entries(m, limits, why);
+    if (m->dram_is_mapped)
+        cmdq_materialize_loads(&m->memories);
+    return status;
 }
 
 static uint64_t next(const void *state) { return ((const machine *)state)->next; }
@@ -315,25 +323,30 @@ static int space_at(const void *state, unsigned i, tv_space *out)
     return 1;
 }
 
-static tv_memory *memory_of(machine *m, unsigned space)
-{
-    cmdq_materialize_loads(&m->memories);
-    return space == SPACE_SPM ? &m->memories.spm : &m->memories.dram;
-}
-
 static tv_memory *mappable_memory(void *state, unsigned space)
 {
-    return space == SPACE_DRAM ? memory_of(state, space) : NULL;
+    machine *m = state;
+    cmdq_materialize_loads(&m->memories);
+    m->dram_is_mapped = m->dram_is_mapped || space == SPACE_DRAM;
+    return space == SPACE_DRAM ? &m->memories.dram : NULL;
 }
 
 static void read_space(void *state, unsigned space, uint64_t byte, void *data, size_t bytes)
 {
-    memcpy(data, memory_of(state, space)->bytes + byte, bytes);
+    machine *m = state;
+    if (space == SPACE_SPM)
+        cmdq_materialize_loads(&m->memories);
+    memcpy(data, (space == SPACE_SPM ? &m->memories.spm : &m->memories.dram)->bytes + byte, bytes);
 }
 
 static void write_space(void *state, unsigned space, uint64_t byte, const void *data, size_t bytes)
 {
-    tv_memory_write(memory_of(state, space), byte, data, bytes);
+    machine *m = state;
+    if (space == SPACE_SPM)
+        cmdq_materialize_loads(&m->memories);
+    else
+        cmdq_prepare_dram_write(&m->memories, byte, bytes);
+    tv_memory_write(space == SPACE_SPM ? &m->memories.spm : &m->memories.dram, byte, data, bytes);
 }
 
 /* ---- Statistics and traces ---- */
