@@ -180,8 +180,7 @@ TARGET_AVX512 TV_INLINE __m256i dot_groups_s4_avx512(const uint8_t *w, size_t by
         __m512i both = load_partial(w + 64 * v, bytes < 64 * v ? 0 : bytes - 64 * v);
         const int8_t *x = packed + v * TV_S4_BLOCK;
         sum[v] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), flip_nibbles(both), _mm512_loadu_si512(x));
-        sum[v] =
-            _mm512_dpbusd_epi32(sum[v], flip_nibbles(_mm512_srli_epi16(both, 4)), _mm512_loadu_si512(x + HALF));
+        sum[v] = _mm512_dpbusd_epi32(sum[v], flip_nibbles(_mm512_srli_epi16(both, 4)), _mm512_loadu_si512(x + HALF));
     }
     __m512i t = add_unpacked32(sum[0], sum[1]);
     t = _mm512_add_epi32(
