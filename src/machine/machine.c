@@ -76,9 +76,9 @@ tv_status tv_machine_load(tv_machine *machine, const tv_program *program, const 
     return TV_OK;
 }
 
-bool tv_machine_can_reload(const tv_machine *machine)
+bool tv_machine_can_reload(const tv_machine *machine, const tv_program *program)
 {
-    return machine->program && !machine->sink.event && !machine->recorder;
+    return machine->program == program && !machine->sink.event && !machine->recorder;
 }
 
 tv_status tv_machine_reload(tv_machine *machine, const uint32_t *changed, size_t count, const tv_diag_sink *sink)

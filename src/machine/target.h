@@ -99,8 +99,8 @@ const tv_target *tv_machine_get_target(const tv_machine *machine);
  * tv_target.reload describes it. The machine is neither traced nor recorded: tv_machine_can_reload. */
 tv_status tv_machine_reload(tv_machine *machine, const uint32_t *changed, size_t count, const tv_diag_sink *sink);
 
-/* Whether the loaded program may change: neither a trace nor a recorder has its instructions. */
-bool tv_machine_can_reload(const tv_machine *machine);
+/* Whether `program` is loaded and may change: neither a trace nor a recorder has its instructions. */
+bool tv_machine_can_reload(const tv_machine *machine, const tv_program *program);
 
 /* Reports that the machine has no address space `name`; returns TV_ERR_INPUT. */
 tv_status tv_fail_space(const tv_machine *machine, const char *name, const tv_diag_sink *sink);

@@ -40,7 +40,7 @@ void cmdq_lower_end_growth(cmdq_lowering *l)
 bool cmdq_lower_can_advance(const cmdq_lowering *l)
 {
     return l->rows == 1 && l->position >= l->growth.position && l->position < l->growth.end &&
-           l->first_logits_row == l->growth.first_logits_row && tv_machine_can_reload(l->machine);
+           l->first_logits_row == l->growth.first_logits_row && tv_machine_can_reload(l->machine, l->loaded_program);
 }
 
 tv_status cmdq_lower_advance(cmdq_lowering *l, const tv_diag_sink *sink)
