@@ -20,6 +20,12 @@ sys.dont_write_bytecode = True
 os.environ["LC_ALL"] = "C.UTF-8"  # the commands draw bars of characters that are not ASCII
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROBLEMS_MAX = 60  # printed; all are counted
+SAMPLE = int(os.environ.get("TRIVET_SAMPLE", "1"))  # of how many cases of its longest loops a suite runs one
+
+
+def sample(cases):
+    """Every case, or with TRIVET_SAMPLE=n, which ./test sets for the build with sanitizers, every nth."""
+    return list(cases)[::SAMPLE]
 
 
 def parse_arguments(doc, *positional, rest=None, extra=()):

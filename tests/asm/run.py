@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from suite import Suite, parse_arguments  # noqa: E402
+from suite import SAMPLE, Suite, parse_arguments  # noqa: E402
 
 TARGET = ".target pccx\n"
 MILLION = 1000000
@@ -103,7 +103,7 @@ def look_up_is_linear(suite):
 
 def lines(suite):
     """Lines of 10 MB."""
-    long = 10 * MILLION
+    long = 10 * MILLION // SAMPLE
     rejects(suite, "name", "a" * long + " 1\n", "unknown instruction or directive 'aaa", "[...]", "[TV-A002]")
     rejects(suite, "suffixes", "a." * (long // 2) + "\n", "unknown instruction", "[TV-A002]")
     rejects(suite, "labels", "a:" * (long // 2) + "\n", "'a' is already defined [TV-A008]")

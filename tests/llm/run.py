@@ -18,7 +18,7 @@ sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "oracle")]
 import random_model  # noqa: E402
 from launch import HostSets  # noqa: E402
 from small_model import count, flag, numbers, real, string, write_small_model  # noqa: E402
-from suite import Suite, parse_arguments  # noqa: E402
+from suite import Suite, parse_arguments, sample  # noqa: E402
 
 OPTIONS = parse_arguments(__doc__, "trivet", "model", "random_model", rest="sizes")
 TRIVET, MODEL, RANDOM_MODEL = os.path.abspath(OPTIONS.trivet), OPTIONS.model, OPTIONS.random_model
@@ -283,7 +283,7 @@ def unsupported_features_are_rejected(folder):
                 ("llama.attention.sliding_window_pattern", real(2), "TV-L006", "1 flags"),
                 ("llama.attention.sliding_window_pattern", string("LG"), "TV-L006", "1 flags"),
                 ("llama.vocab_size", count(30), "TV-L008", "28 rows")]
-    for key, (kind, value), code, words in rejected:
+    for key, (kind, value), code, words in sample(rejected):
         write_small_model(path, 28, keys=[(key, kind, value)])
         for target in ("host", "cmdq"):
             done = run("llm", path, "-t", target, "-n", "1", status=2)
@@ -317,10 +317,10 @@ def weights_that_are_no_numbers_are_rejected(folder):
     for tensor, index, row in (("blk.0.attn_k.weight", 5 * 32 + 7, 5), ("blk.0.ffn_norm.weight", 3, 0),
                                ("token_embd.weight", 27 * 32, 27), ("output_norm.weight", 31, 0),
                                ("blk.0.ffn_down.weight", 31 * 64 + 63, 31)):
-        for value in (float("nan"), float("inf"), float("-inf")):
+        for value in sample((float("nan"), float("inf"), float("-inf"))):
             write_small_model(path, 28, values=[(tensor, index, value)])
             for target in ("host",) + MACHINES:
-                for threads in ("1", "2"):
+                for threads in sample(("1", "2")):
                     done = run("llm", path, "-t", target, "-p", "a", "-n", "2", "--threads", threads, status=2)
                     expect(f"{target}: {value} in {tensor} is rejected",
                            "TV-L014" in done.stderr and f"'{tensor}', row {row}:" in done.stderr

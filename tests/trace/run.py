@@ -19,7 +19,7 @@ import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from suite import ROOT, Suite, parse_arguments  # noqa: E402
+from suite import ROOT, Suite, parse_arguments, sample  # noqa: E402
 
 ERROR = re.compile(r"(?P<file>[^:\n]+):(?:(?P<line>\d+):(?P<column>\d+):)? error: (?P<message>.*) \[(?P<code>TV-\w+)\]$", re.M)
 
@@ -352,7 +352,7 @@ def damaged(t):
     whole = json.dumps(trace(event(bytes=3, file="a.s", line=1), event("STALL_EVENT", reason="raw", waits_for=0)))
     t.write("a.json", whole)
     t.good("trace", "a.json")
-    for size in range(len(whole) - 1):
+    for size in sample(range(len(whole) - 1)):
         t.reject("cut at %d" % size, whole[:size], "TV-T001")
     t.reject("more behind", whole + "x", "TV-T001")
     t.reject("another object", whole + "{}", "TV-T001")
@@ -401,7 +401,7 @@ def wrong_members(t):
         return lambda f: f["timeline_events"][which]["details"].__setitem__(key, value)
 
     for key in ("start_cycle", "end_cycle", "engine_id"):
-        for value in ("1", -1, 1.0, 1.5, None, True, [], {}, 2 ** 62, 10 ** 30):
+        for value in sample(("1", -1, 1.0, 1.5, None, True, [], {}, 2 ** 62, 10 ** 30)):
             one("%s %r" % (key, value), member(key, value), says=key)
     for key in ("type", "engine", "op", "layer_id"):
         for value in (1, True, [], {}):

@@ -598,7 +598,7 @@ static void compare_variant(const insn *variant, generate_operands *make)
     unit_rng rng = {encode_insn(variant)};
     for (unsigned b = 0; b < pair_count; b++) {
         insn i = *variant;
-        uint64_t lanes = b == 0 ? LANES : b < SIZES ? LANES / 16 : LANES / 4, n = 0;
+        uint64_t lanes = (b == 0 ? LANES : b < SIZES ? LANES / 16 : LANES / 4) / unit_sample(), n = 0;
         write_state(&pairs[b], &pairs[b].s); /* start from equal states */
         for (unsigned choice = 1; choice <= REGISTER_CHOICES; choice++) {
             choose_registers(&rng, &i, L_MAX);
@@ -1037,7 +1037,7 @@ static void ticks_do_not_depend_on_tracing_or_limits(void **state)
     for (unsigned k = 8; k <= 64; k *= 8) {
         pair_init(&traced, k, 32, TV_MODE_TIMING, NULL);
         pair_init(&varied, k, 32, TV_MODE_TIMING, NULL);
-        for (unsigned round = 0; round < 1500; round++) {
+        for (unsigned round = 0; round < 1500 / unit_sample(); round++) {
             insn code[PROGRAM_MAX];
             unsigned count = 0, length = 1 + (unsigned)unit_below(&rng, 60),
                      observation = (unsigned)unit_below(&rng, OBSERVATIONS);

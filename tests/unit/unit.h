@@ -40,6 +40,15 @@ static inline uint64_t unit_sized(unit_rng *rng, unsigned bits_max)
     return bits == 0 ? 0 : unit_next(rng) >> (64 - bits);
 }
 
+/* Of how many cases of its longest loops a test runs one: 1, or the number in TRIVET_SAMPLE, which ./test sets for the
+ * build with sanitizers. */
+static inline unsigned unit_sample(void)
+{
+    const char *text = getenv("TRIVET_SAMPLE");
+    unsigned long n = text ? strtoul(text, NULL, 10) : 1;
+    return n ? (unsigned)n : 1;
+}
+
 /* The diagnostics of one call, the first few in full. */
 enum { UNIT_DIAGS = 16 };
 typedef struct unit_log {
