@@ -8,9 +8,16 @@
 
 #include "kernels/clones.h"
 #include "kernels/variants.h"
+#include "kernels/x86/nibbles.h"
 #include "kernels/x86/totals.h"
 
-enum { HALF = TV_S4_BLOCK / 2, TILE = 4, FLIP_NIBBLES = 0x88, NIBBLE = 15 };
+enum {
+    HALF = TV_S4_BLOCK / 2,
+    TILE = 4,
+    FLIP_NIBBLES = 0x88,
+    NIBBLE = 15,
+    PREFETCH_BYTES = 32768 /* as gemv_grouped.c */
+};
 
 #define TARGET_AVX2 __attribute__((target("avx2")))
 #define TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
@@ -225,7 +232,6 @@ TARGET_AVX512 TV_INLINE void tile_s4_avx512(const uint8_t *w, size_t bytes, unsi
                                             size_t stride, const int32_t *sums, unsigned m, int32_t *out,
                                             size_t out_step)
 {
-    const __m512i nibble = _mm512_set1_epi8(NIBBLE), flip = _mm512_set1_epi8((char)FLIP_NIBBLES);
     __m512i sum[TILE][TILE];
     for (unsigned r = 0; r < rows; r++)
         for (unsigned i = 0; i < m; i++)
@@ -239,8 +245,8 @@ TARGET_AVX512 TV_INLINE void tile_s4_avx512(const uint8_t *w, size_t bytes, unsi
             odd[i] = _mm512_loadu_si512(x + i * stride + HALF);
         }
         for (unsigned r = 0; r < rows; r++) {
-            __m512i both = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, w + r * bytes + at), flip);
-            __m512i low = _mm512_and_si512(both, nibble), high = _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble);
+            __m512i both = _mm512_maskz_loadu_epi8(mask, w + r * bytes + at);
+            __m512i low = tv_low_weights_avx512(both), high = tv_high_weights_avx512(both);
             for (unsigned i = 0; i < m; i++)
                 sum[r][i] = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(sum[r][i], low, even[i]), high, odd[i]);
         }
@@ -255,24 +261,23 @@ TARGET_AVX512 TV_INLINE void tile_s4_avx512(const uint8_t *w, size_t bytes, unsi
 TARGET_AVX512 static void gemv_s4_avx512(const uint8_t *w, size_t bytes, size_t rows, const int8_t *packed,
                                          int32_t sum_of_q, int32_t *out)
 {
-    const __m512i nibble = _mm512_set1_epi8(NIBBLE), flip = _mm512_set1_epi8((char)FLIP_NIBBLES);
     for (size_t r = 0; r < rows; r++, w += bytes) {
         __m512i low[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()}, high[2] = {low[0], low[0]};
         size_t at = 0;
         for (; at + 2 * HALF <= bytes; at += 2 * HALF)
             for (unsigned i = 0; i < 2; i++) {
-                __m512i both = _mm512_xor_si512(_mm512_loadu_si512(w + at + i * HALF), flip);
+                __m512i both = _mm512_loadu_si512(w + at + i * HALF);
                 const int8_t *x = packed + (at + i * HALF) * 2;
-                low[i] = _mm512_dpbusd_epi32(low[i], _mm512_and_si512(both, nibble), _mm512_loadu_si512(x));
-                high[i] = _mm512_dpbusd_epi32(high[i], _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble),
-                                              _mm512_loadu_si512(x + HALF));
+                _mm_prefetch((const char *)w + at + i * HALF + PREFETCH_BYTES, _MM_HINT_T1);
+                low[i] = _mm512_dpbusd_epi32(low[i], tv_low_weights_avx512(both), _mm512_loadu_si512(x));
+                high[i] = _mm512_dpbusd_epi32(high[i], tv_high_weights_avx512(both), _mm512_loadu_si512(x + HALF));
             }
         for (; at < bytes; at += HALF) {
             __mmask64 mask = bytes - at >= HALF ? ~(__mmask64)0 : ((__mmask64)1 << (bytes - at)) - 1;
-            __m512i both = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, w + at), flip);
-            low[0] = _mm512_dpbusd_epi32(low[0], _mm512_and_si512(both, nibble), _mm512_loadu_si512(packed + at * 2));
-            high[0] = _mm512_dpbusd_epi32(high[0], _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble),
-                                          _mm512_loadu_si512(packed + at * 2 + HALF));
+            __m512i both = _mm512_maskz_loadu_epi8(mask, w + at);
+            low[0] = _mm512_dpbusd_epi32(low[0], tv_low_weights_avx512(both), _mm512_loadu_si512(packed + at * 2));
+            high[0] =
+                _mm512_dpbusd_epi32(high[0], tv_high_weights_avx512(both), _mm512_loadu_si512(packed + at * 2 + HALF));
         }
         out[r] = _mm512_reduce_add_epi32(
                      _mm512_add_epi32(_mm512_add_epi32(low[0], low[1]), _mm512_add_epi32(high[0], high[1]))) -

@@ -9,6 +9,7 @@
 
 #include "kernels/clones.h"
 #include "kernels/variants.h"
+#include "kernels/x86/nibbles.h"
 #include "kernels/x86/totals.h"
 
 enum {
@@ -165,13 +166,6 @@ TARGET_AVX512 TV_INLINE __m512i add_unpacked64(__m512i a, __m512i b)
     return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
 }
 
-/* (x ^ 8) & 15 of each nibble: the weight plus 8. */
-TARGET_AVX512 TV_INLINE __m512i flip_nibbles(__m512i x)
-{
-    enum { XOR_THEN_AND = 0x28 };
-    return _mm512_ternarylogic_epi32(x, _mm512_set1_epi8((char)FLIP_NIBBLES), _mm512_set1_epi8(NIBBLE), XOR_THEN_AND);
-}
-
 /* The sums of eight groups of INT4: two vectors of weights, with four lanes per group. */
 TARGET_AVX512 TV_INLINE __m256i dot_groups_s4_avx512(const uint8_t *w, size_t bytes, const int8_t *packed)
 {
@@ -179,8 +173,8 @@ TARGET_AVX512 TV_INLINE __m256i dot_groups_s4_avx512(const uint8_t *w, size_t by
     for (unsigned v = 0; v < 2; v++) {
         __m512i both = load_partial(w + 64 * v, bytes < 64 * v ? 0 : bytes - 64 * v);
         const int8_t *x = packed + v * TV_S4_BLOCK;
-        sum[v] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), flip_nibbles(both), _mm512_loadu_si512(x));
-        sum[v] = _mm512_dpbusd_epi32(sum[v], flip_nibbles(_mm512_srli_epi16(both, 4)), _mm512_loadu_si512(x + HALF));
+        sum[v] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), tv_low_weights_avx512(both), _mm512_loadu_si512(x));
+        sum[v] = _mm512_dpbusd_epi32(sum[v], tv_high_weights_avx512(both), _mm512_loadu_si512(x + HALF));
     }
     __m512i t = add_unpacked32(sum[0], sum[1]);
     t = _mm512_add_epi32(

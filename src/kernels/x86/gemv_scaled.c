@@ -8,6 +8,7 @@
 
 #include "kernels/clones.h"
 #include "kernels/variants.h"
+#include "kernels/x86/nibbles.h"
 #include "num/float_x86.h"
 
 #define TARGET_AVX2 __attribute__((target("avx2")))
@@ -181,10 +182,8 @@ TARGET_AVX512 TV_INLINE packed_input load_input(const tv_gemv_scaled_args *r, un
 TARGET_AVX512 TV_INLINE __m512i multiply_input(const uint8_t *w, const packed_input *o)
 {
     _mm_prefetch((const char *)w + PREFETCH_BYTES, _MM_HINT_T1);
-    const __m512i nibble = _mm512_set1_epi8(NIBBLE);
-    __m512i both = _mm512_xor_si512(_mm512_loadu_si512(w), _mm512_set1_epi8((char)FLIP_NIBBLES));
-    __m512i low = _mm512_and_si512(both, nibble), high = _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble);
-    return _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(o->begin, low, o->even), high, o->odd);
+    __m512i both = _mm512_loadu_si512(w), low = _mm512_dpbusd_epi32(o->begin, tv_low_weights_avx512(both), o->even);
+    return _mm512_dpbusd_epi32(low, tv_high_weights_avx512(both), o->odd);
 }
 
 /* The sums of four rows in four lanes each. */
