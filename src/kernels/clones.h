@@ -11,6 +11,13 @@
 #define TV_CLONES
 #endif
 
+/* Before a loop of constant length, of at most 8 iterations: its arrays can stay in registers. */
+#if defined(__clang__)
+#define TV_UNROLL _Pragma("unroll")
+#else
+#define TV_UNROLL _Pragma("GCC unroll 8")
+#endif
+
 /* Before a loop without loop-carried dependencies, even if its arrays are the same. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define TV_IVDEP _Pragma("GCC ivdep")

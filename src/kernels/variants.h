@@ -11,6 +11,7 @@
 #include "kernels/lanes.h"
 #include "kernels/outer.h"
 #include "kernels/scale_search.h"
+#include "kernels/weighted_sum.h"
 
 #define TV_DECLARE_FN_Y(name, level) extern tv_##name##_fn tv_##name##_##level;
 #define TV_DECLARE_FN_N(name, level)

@@ -267,6 +267,17 @@ static void sums_over_windows_have_the_canonical_order(void **state)
     }
 }
 
+/* The canonical sum of element `i` of the result, term by term. */
+static float weighted_sum(const float *a, const float *v, size_t k, size_t step, size_t count, size_t i)
+{
+    float p[8] = {0};
+    for (size_t t = 0; t < k; t++) {
+        volatile float product = a[i / count * k + t] * v[t * step + i % count];
+        p[t % 8] += product;
+    }
+    return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
+}
+
 static void weighted_sums_have_the_canonical_order(void **state)
 {
     (void)state;
@@ -279,17 +290,20 @@ static void weighted_sums_have_the_canonical_order(void **state)
                step = count + unit_below(&rng, WIDEST - count), rows = 1 + unit_below(&rng, ROWS);
         for (size_t t = 0; t < rows * k; t++)
             a[t] = ((float)unit_below(&rng, 20000) - 10000) * 1e-4f;
-        for (size_t i = 0; i < k * step; i++)
-            v[i] = (float)unit_below(&rng, 256) - 128;
+        int8_t *bytes = malloc((k - 1) * step + count); /* of the exact size, so that a sanitizer detects an overrun */
+        assert_non_null(bytes);
+        for (size_t i = 0; i < (k - 1) * step + count; i++)
+            v[i] = bytes[i] = (int8_t)((int)unit_below(&rng, 256) - 128);
         tv_weighted_sum_f32(a, rows, k, v, step, count, out);
-        for (size_t i = 0; i < rows * count; i++) {
-            float p[8] = {0};
-            for (size_t t = 0; t < k; t++) {
-                volatile float product = a[i / count * k + t] * v[t * step + i % count];
-                p[t % 8] += product;
-            }
-            assert_same(out[i], ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7])));
+        for (size_t i = 0; i < rows * count; i++)
+            assert_same(out[i], weighted_sum(a, v, k, step, count, i));
+        for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++) {
+            memset(out, 0xFF, sizeof out);
+            tv_weighted_sum_s8((tv_cpu_level)level)(a, rows, k, bytes, step, count, out);
+            for (size_t i = 0; i < rows * count; i++)
+                assert_same(out[i], weighted_sum(a, v, k, step, count, i));
         }
+        free(bytes);
     }
 }
 

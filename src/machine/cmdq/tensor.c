@@ -91,6 +91,10 @@ static void set_scales(cmdq_exec *x, cmdq_matmul *p)
     p->scales = cmdq_tile_f32(x, t, p->n * groups, 1, CMDQ_SCRATCH_SCALES);
 }
 
+/* Rows of activations up to which INT8 values are widened for each pair of them; for more rows it costs less to widen
+ * all values once. */
+enum { WIDENED_AGAIN_MAX = 4 };
+
 /* Chooses the variant and sets the operands that it wants. Returns false when out of memory. */
 static bool set_operands(cmdq_exec *x, cmdq_matmul *p)
 {
@@ -100,7 +104,7 @@ static bool set_operands(cmdq_exec *x, cmdq_matmul *p)
     p->variant = cmdq_choose_variant(p, integers, exact);
     bool packed = wgt->qbits == 4 && !p->transposed && cmdq_takes_packed_s4(p, p->variant);
     bool strided = !p->transposed && cmdq_takes_strided_rows(p->variant) && (packed || wgt->qbits == 8);
-    integers = integers && !cmdq_takes_transposed(p->variant);
+    integers = integers && (!cmdq_takes_transposed(p->variant) || (wgt->qbits == 8 && p->m <= WIDENED_AGAIN_MAX));
     p->weight_bits = packed ? 4 : 8;
     p->stride = p->k * p->weight_bits / 8;
     const void *a = unpack_operand(x, in, exact, op->input_count, CMDQ_SCRATCH_A);
