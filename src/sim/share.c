@@ -4,8 +4,28 @@
  * Between two events every flow has a constant rate: flows that are limited by their own peak get that, and the rest of
  * the bandwidth is split evenly among the others. An event is the arrival of a flow's last byte or a change of its
  * limit. Times and amounts are exact rationals with one common denominator, so that a byte's arrival does not depend on
- * how often the simulation was advanced. */
+ * how often the simulation was advanced.
+ *
+ * While no flow is slowed down by others, all events are at whole ticks, in which a cycle and a byte of each flow have
+ * whole numbers: then whole numbers are enough, which are several times as fast as fractions. */
 #include "sim/share.h"
+
+/* Sets the ticks: the smallest number in which a cycle and the bytes of all flows are whole. */
+static void set_ticks(tv_share *share)
+{
+    const uint64_t TICKS_MAX = (1 << 20) - 1; /* fractions of them are exact, too (ratio.h) */
+    share->ticks = 1;
+    for (unsigned i = 0; i < share->flow_count && share->ticks; i++) {
+        uint64_t rate = share->flows[i].rate, part = rate ? rate / tv_gcd_u64(rate, share->unit) : 0;
+        bool few = part > 0 && part <= TICKS_MAX;
+        share->ticks = few ? share->ticks * (part / tv_gcd_u64(share->ticks, part)) : 0;
+        share->ticks = share->ticks <= TICKS_MAX ? share->ticks : 0;
+    }
+    for (unsigned i = 0; i < share->flow_count && share->ticks; i++) {
+        share->flows[i].ticks = share->ticks * share->unit / share->flows[i].rate;
+        share->ticks = share->flows[i].ticks <= TICKS_MAX ? share->ticks : 0;
+    }
+}
 
 bool tv_share_init(tv_share *share, const tv_rate *rates, unsigned flow_count)
 {
@@ -21,6 +41,7 @@ bool tv_share_init(tv_share *share, const tv_rate *rates, unsigned flow_count)
     share->capacity = rates[0].num * (unit / rates[0].den);
     for (unsigned i = 0; i < flow_count; i++)
         share->flows[i] = (tv_flow){.rate = rates[i + 1].num * (unit / rates[i + 1].den), .moved = tv_ratio_of(0)};
+    set_ticks(share);
     return share->capacity >> 36 == 0;
 }
 
@@ -167,10 +188,99 @@ static void move_to(tv_share *share, const speeds *s, event e)
     share->now = e.time;
 }
 
+/* ---- In ticks ---- */
+
+/* Brings a fraction to the denominator `ticks`. False: it has none of its divisors. */
+static bool to_ticks(tv_ratio *r, uint64_t ticks)
+{
+    if (r->num == 0 || r->den == ticks)
+        return true;
+    if (r->den > ticks || ticks % r->den)
+        return false;
+    r->num *= ticks / r->den;
+    r->den = ticks;
+    return true;
+}
+
+/* r + dt / ticks, of whole ticks. */
+static tv_ratio add_ticks(tv_ratio r, uint64_t dt, uint64_t ticks)
+{
+    uint64_t sum = r.num + dt, whole = ticks == 1 ? sum : sum / ticks, num = sum - whole * ticks;
+    return (tv_ratio){r.whole + whole, num, num ? ticks : 1};
+}
+
+/* Ticks from `from`, in such, to `to`. False: there are too many. */
+static bool ticks_until(tv_ratio from, uint64_t to, uint64_t ticks, uint64_t *out)
+{
+    bool fits = !__builtin_mul_overflow(to - from.whole, ticks, out);
+    *out -= from.num;
+    return fits;
+}
+
+/* The next event, at `cycle` at the latest unless that is UINT64_MAX, as ticks from now and the flow that has then
+ * moved `to` bytes. */
+typedef struct tick_event {
+    uint64_t dt, to;
+    unsigned flow;
+    unsigned active; /* mask of the flows that move until then */
+} tick_event;
+
+/* False: not known in ticks, or no flow has an event. */
+static bool find_tick_event(tv_share *share, uint64_t cycle, tick_event *next)
+{
+    uint64_t demand = 0;
+    *next = (tick_event){.dt = UINT64_MAX, .flow = TV_FLOWS_MAX};
+    if (!share->ticks || share->moved || !to_ticks(&share->now, share->ticks) ||
+        (cycle != UINT64_MAX && !ticks_until(share->now, cycle, share->ticks, &next->dt)))
+        return false;
+    for (unsigned i = 0; i < share->flow_count; i++) {
+        tv_flow *flow = &share->flows[i];
+        bool active = is_active(share, flow);
+        uint64_t to = next_stop(flow), dt;
+        if (!active && (flow->moved.whole >= flow->limit || flow->start <= share->now.whole))
+            continue;
+        if (active ? !to_ticks(&flow->moved, flow->ticks) || !ticks_until(flow->moved, to, flow->ticks, &dt)
+                   : !ticks_until(share->now, flow->start, share->ticks, &dt))
+            return false;
+        demand += active ? flow->rate : 0;
+        next->active |= (unsigned)active << i;
+        if (dt < next->dt) {
+            next->dt = dt;
+            next->to = to;
+            next->flow = active ? i : TV_FLOWS_MAX;
+        }
+    }
+    return next->dt != UINT64_MAX && demand <= share->capacity;
+}
+
+/* As the next event and move_to, in ticks. False: nothing was done. */
+static bool move_in_ticks(tv_share *share, uint64_t cycle)
+{
+    tick_event next;
+    if (!find_tick_event(share, cycle, &next))
+        return false;
+    share->now = add_ticks(share->now, next.dt, share->ticks);
+    for (unsigned i = 0; i < share->flow_count; i++) {
+        tv_flow *flow = &share->flows[i];
+        if (!(next.active >> i & 1))
+            continue;
+        flow->moved = i == next.flow ? tv_ratio_of(next.to) : add_ticks(flow->moved, next.dt, flow->ticks);
+        if (flow->waiting && flow->moved.whole >= flow->target) {
+            flow->waiting = false;
+            flow->arrived = share->now;
+        }
+    }
+    return true;
+}
+
+/* ---- Advancing ---- */
+
 void tv_share_advance(tv_share *share, uint64_t cycle)
 {
     tv_ratio end = tv_ratio_of(cycle);
     while (tv_ratio_cmp(share->now, end) < 0) {
+        if (move_in_ticks(share, cycle))
+            continue;
         bool found;
         speeds s;
         find_speeds(share, &s);
@@ -181,6 +291,8 @@ void tv_share_advance(tv_share *share, uint64_t cycle)
 tv_ratio tv_share_wait(tv_share *share, unsigned flow)
 {
     while (share->flows[flow].waiting) {
+        if (move_in_ticks(share, UINT64_MAX))
+            continue;
         bool found;
         speeds s;
         find_speeds(share, &s);

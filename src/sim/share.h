@@ -14,8 +14,9 @@ enum { TV_FLOWS_MAX = 8 };
 
 typedef struct tv_flow {
     uint64_t rate;    /* bytes a cycle, times the share's unit */
+    uint64_t ticks;   /* of a byte at this rate; see tv_share.ticks */
     uint64_t start;   /* no byte moves before this cycle */
-    tv_ratio moved;   /* bytes so far */
+    tv_ratio moved;   /* bytes so far; not always in lowest terms */
     uint64_t limit;   /* the flow blocks when it has moved so many bytes */
     uint64_t target;  /* byte count that an operation waits for … */
     bool waiting;     /* … and that is not reached yet */
@@ -26,9 +27,10 @@ typedef struct tv_flow {
 typedef void tv_share_moved(void *user, unsigned flow, tv_ratio t0, tv_ratio t1, tv_ratio moved);
 
 typedef struct tv_share {
-    tv_ratio now;
+    tv_ratio now;      /* not always in lowest terms */
     uint64_t unit;     /* rates are rate / unit bytes a cycle */
     uint64_t capacity; /* of the memory, times unit */
+    uint64_t ticks;    /* of a cycle, so that each flow's bytes take whole numbers of them at its rate; 0: too many */
     unsigned flow_count;
     tv_flow flows[TV_FLOWS_MAX];
     tv_share_moved *moved; /* NULL: not called */
