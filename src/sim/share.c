@@ -16,9 +16,9 @@ static void set_ticks(tv_share *share)
     const uint64_t TICKS_MAX = (1 << 20) - 1; /* fractions of them are exact, too (ratio.h) */
     share->ticks = 1;
     for (unsigned i = 0; i < share->flow_count && share->ticks; i++) {
-        uint64_t rate = share->flows[i].rate, part = rate ? rate / tv_gcd_u64(rate, share->unit) : 0;
-        bool few = part > 0 && part <= TICKS_MAX;
-        share->ticks = few ? share->ticks * (part / tv_gcd_u64(share->ticks, part)) : 0;
+        uint64_t rate = share->flows[i].rate, factor = rate ? rate / tv_gcd_u64(rate, share->unit) : 0;
+        bool few = factor > 0 && factor <= TICKS_MAX;
+        share->ticks = few ? share->ticks * (factor / tv_gcd_u64(share->ticks, factor)) : 0;
         share->ticks = share->ticks <= TICKS_MAX ? share->ticks : 0;
     }
     for (unsigned i = 0; i < share->flow_count && share->ticks; i++) {
