@@ -96,6 +96,15 @@ TV_API tv_status tv_rules_read(const char *path, const tv_diag_sink *sink, tv_ru
 TV_API tv_status tv_rules_parse(const char *name, const void *text, size_t size, const tv_diag_sink *sink,
                                 tv_rules **out);
 
+/* A waiver of the rules: classes of mismatches that are known. */
+typedef struct tv_waiver {
+    const char *pattern; /* of names of classes, with * and ?; like the reason valid as long as the rules */
+    const char *reason;
+} tv_waiver;
+
+/* Writes waiver `i` of `rules`, which may be NULL, in the order of the file, to `out`. Returns 0 past the last one. */
+TV_API int tv_rules_waiver_at(const tv_rules *rules, unsigned i, tv_waiver *out);
+
 /* Frees `rules`, which may be NULL. */
 TV_API void tv_rules_free(tv_rules *rules);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cosim_compare.h"
 
+#include <fnmatch.h>
 #include <inttypes.h>
 
 enum { CLASSES_MAX = 1024 };
@@ -19,6 +20,7 @@ typedef struct comparison {
     class_count *classes; /* CLASSES_MAX; later ones are counted together in the last */
     unsigned class_count;
     tv_json_writer *json; /* inside the list of mismatches */
+    tv_rules *rules;      /* or NULL */
 } comparison;
 
 bool cosim_has_compare_options(const cli *c)
@@ -107,6 +109,19 @@ static void show_mismatch(void *user, const tv_mismatch *m)
 
 /* ---- Results ---- */
 
+/* The next waiver from *i on that no mismatch has needed: what it waived may be correct now. */
+static bool next_unused_waiver(const comparison *j, unsigned *i, tv_waiver *waiver)
+{
+    for (; tv_rules_waiver_at(j->rules, *i, waiver); ++*i) {
+        bool used = false;
+        for (unsigned k = 0; k < j->class_count && !used; k++)
+            used = fnmatch(waiver->pattern, j->classes[k].name, 0) == 0;
+        if (!used)
+            return true;
+    }
+    return false;
+}
+
 static void print_counts(const comparison *j, const tv_scoreboard_counts *n)
 {
     if (j->printed > j->rows)
@@ -118,6 +133,9 @@ static void print_counts(const comparison *j, const tv_scoreboard_counts *n)
             printf("  waived: %s", CLI_SAFE(k->reason));
         printf("\n");
     }
+    tv_waiver waiver;
+    for (unsigned i = 0; next_unused_waiver(j, &i, &waiver); i++)
+        printf("no mismatch needs the waiver %s: %s\n", CLI_SAFE(waiver.pattern), CLI_SAFE(waiver.reason));
     printf("%s: %s instructions, %s faults, %s bytes, %s mismatches, %s waived\n", n->mismatches ? "FAIL" : "PASS",
            CLI_COUNT(n->instructions), CLI_COUNT(n->faults), CLI_COUNT(n->bytes), CLI_COUNT(n->mismatches),
            CLI_COUNT(n->waived));
@@ -134,6 +152,16 @@ static void write_counts_json(const comparison *j, const tv_scoreboard_counts *n
         tv_json_string_member(w, "class", j->classes[i].name);
         tv_json_unsigned_member(w, "count", j->classes[i].count);
         tv_json_string_member(w, "waived", j->classes[i].reason[0] ? j->classes[i].reason : NULL);
+        tv_json_end_object(w);
+    }
+    tv_json_end_array(w);
+    tv_json_key(w, "unused_waivers");
+    tv_json_begin_array(w);
+    tv_waiver waiver;
+    for (unsigned i = 0; next_unused_waiver(j, &i, &waiver); i++) {
+        tv_json_begin_object(w);
+        tv_json_string_member(w, "class", waiver.pattern);
+        tv_json_string_member(w, "reason", waiver.reason);
         tv_json_end_object(w);
     }
     tv_json_end_array(w);
@@ -167,7 +195,7 @@ static int finish(const comparison *j, const tv_scoreboard_counts *n)
 
 /* ---- The comparison ---- */
 
-static tv_status parse_options(comparison *j, tv_scoreboard_options *options, tv_rules **rules)
+static tv_status parse_options(comparison *j, tv_scoreboard_options *options)
 {
     cli *c = j->c;
     const char *slack = cli_value(c, "cycle-slack"), *path = cli_value(c, "rules"), *rows = cli_value(c, "rows");
@@ -181,8 +209,8 @@ static tv_status parse_options(comparison *j, tv_scoreboard_options *options, tv
         cli_error(c, CLI_E_VALUE, "a number", "--cycle-slack and --rows take a number");
         return TV_ERR_INPUT;
     }
-    tv_status status = path ? tv_rules_read(path, &c->sink, rules) : TV_OK;
-    options->rules = *rules;
+    tv_status status = path ? tv_rules_read(path, &c->sink, &j->rules) : TV_OK;
+    options->rules = j->rules;
     return status;
 }
 
@@ -211,7 +239,6 @@ int cosim_compare(cli *c)
     comparison j = {.c = c, .classes = calloc(CLASSES_MAX, sizeof *j.classes)};
     tv_commit_log_reader *logs[2] = {NULL, NULL};
     tv_machine *machine = NULL;
-    tv_rules *rules = NULL;
     tv_scoreboard_options options;
     tv_scoreboard_counts counts = {0};
     int result = CLI_FAILED;
@@ -219,7 +246,7 @@ int cosim_compare(cli *c)
         free(j.classes);
         return cli_error(c, CLI_E_COUNT, "usage: trivet cosim compare MODEL.log DESIGN.log", "compare takes two logs");
     }
-    tv_status status = j.classes ? parse_options(&j, &options, &rules) : TV_ERR_MEMORY;
+    tv_status status = j.classes ? parse_options(&j, &options) : TV_ERR_MEMORY;
     for (unsigned i = 0; i < 2 && status == TV_OK; i++)
         status = tv_commit_log_read(c->files[1 + i], &c->sink, &logs[i]);
     if (status == TV_OK)
@@ -237,7 +264,7 @@ int cosim_compare(cli *c)
         tv_commit_log_close(logs[i]);
     tv_machine_free(machine);
     tv_codec_free(j.codec);
-    tv_rules_free(rules);
+    tv_rules_free(j.rules);
     free(j.classes);
     return status == TV_OK ? result : cli_exit_status(status);
 }

@@ -309,6 +309,14 @@ tolerance tv_rules_find(const tv_rules *rules, const char *insn, const char *spa
     return found;
 }
 
+int tv_rules_waiver_at(const tv_rules *rules, unsigned i, tv_waiver *out)
+{
+    if (!rules || i >= rules->waivers.count)
+        return 0;
+    *out = (tv_waiver){rules->waivers.data[i].pattern, rules->waivers.data[i].reason};
+    return 1;
+}
+
 const char *tv_rules_waive(const tv_rules *rules, const char *name)
 {
     for (size_t i = 0; rules && i < rules->waivers.count; i++)

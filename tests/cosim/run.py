@@ -156,6 +156,13 @@ def logs_are_compared(t):
         file.write("[waive wrong-data/CVO_EXP/*]\nreason = a coarse table\n")
     code, out, _ = t.call("cosim", "compare", model, design, "--rules", known)
     t.expect("waived", code == 0 and "waived: a coarse table" in out and "0 mismatches, 1 waived" in out, out)
+    t.expect("no waiver is unused", "no mismatch needs" not in out, out)
+    with open(known, "a", encoding="utf-8") as file:
+        file.write("[waive hang/*]\nreason = corrected\n")
+    code, out, _ = t.call("cosim", "compare", model, design, "--rules", known)
+    t.expect("a waiver is unused", code == 0 and "no mismatch needs the waiver hang/*: corrected" in out, out)
+    code, out, _ = t.call("cosim", "compare", model, design, "--rules", known, "--json")
+    t.equal("unused waivers", json.loads(out)["result"]["unused_waivers"], [{"class": "hang/*", "reason": "corrected"}])
     write_log(design, records[:number] + records[number + 1:])
     code, out, _ = t.call("cosim", "compare", model, design)
     t.expect("a record is missing", code == 1 and "hang/CVO_EXP" in out, out)

@@ -671,6 +671,9 @@ static void scoreboards(void **state)
     NULL_CASE(tv_rules_parse, text);
     assert_int_equal(tv_rules_parse("x", NULL, 0, NULL, &rules), TV_OK);
     tv_rules_free(rules);
+    tv_waiver waiver;
+    NULL_CASE(tv_rules_waiver_at, rules);
+    assert_int_equal(tv_rules_waiver_at(NULL, 0, &waiver), 0);
     NULL_CASE(tv_rules_free, rules);
     tv_rules_free(NULL);
     NULL_CASE(tv_scoreboard_new, options);
