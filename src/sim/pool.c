@@ -5,9 +5,9 @@
  *
  * More threads can be slower than one: where one already reads memory at full bandwidth, and where other programs take
  * a thread's processor in the middle of a chunk, for which the caller then waits milliseconds. So loops of a kind (the
- * same function and count) are timed both ways at first, and run on one thread where sharing takes much longer; the
- * other way is tried again, each time after twice as many loops, unless the choice changes. Long loops are always
- * shared. What a loop computes does not depend on it.
+ * same function and count) are timed both ways at first, and run on one thread where sharing takes longer; the other
+ * way is tried again, each time after twice as many loops, unless the choice changes. Long loops are always shared.
+ * What a loop computes does not depend on it.
  *
  * A thread spins for a moment before it sleeps, because loops usually follow each other. The state (is a loop open, how
  * many threads work on it, how many sleep) is in sequentially consistent atomics: of two sides that each write one and
@@ -192,8 +192,7 @@ static loop_kind *kind_of(tv_pool *pool, tv_pool_work *work, uint64_t count)
     return kind;
 }
 
-/* Short loops vary by half; a thread that waits for its processor costs many times that. */
-static bool is_sharing_faster(const loop_kind *kind) { return kind->shared_ns < 1.5 * kind->serial_ns; }
+static bool is_sharing_faster(const loop_kind *kind) { return kind->shared_ns < kind->serial_ns; }
 
 /* Whether the next loop of the kind is shared among threads. */
 static bool is_shared(loop_kind *kind)
@@ -217,8 +216,8 @@ static void record_loop(loop_kind *kind, bool shared, uint64_t ns)
     double *mean = shared ? &kind->shared_ns : &kind->serial_ns;
     if (*mean == 0 || (kind->loops <= TRIALS && (double)ns < *mean))
         *mean = (double)ns;
-    else if (kind->loops > TRIALS)
-        *mean += ((double)ns - *mean) / 8;
+    else if (kind->loops > TRIALS) /* one loop, in which a thread waited for its processor, must not decide */
+        *mean += (((double)ns < 2 * *mean ? (double)ns : 2 * *mean) - *mean) / 8;
     if (kind->loops > TRIALS && is_sharing_faster(kind) != was_faster)
         kind->interval = RETRY_MIN;
 }

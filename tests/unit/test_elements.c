@@ -291,7 +291,7 @@ static void weighted_sums_have_the_canonical_order(void **state)
         for (size_t t = 0; t < rows * k; t++)
             a[t] = ((float)unit_below(&rng, 20000) - 10000) * 1e-4f;
         int8_t *bytes = malloc((k - 1) * step + count); /* of the exact size, so that a sanitizer detects an overrun */
-        assert_non_null(bytes);
+        assert_true(bytes != NULL);
         for (size_t i = 0; i < (k - 1) * step + count; i++)
             v[i] = bytes[i] = (int8_t)((int)unit_below(&rng, 256) - 128);
         tv_weighted_sum_f32(a, rows, k, v, step, count, out);

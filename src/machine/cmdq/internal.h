@@ -208,9 +208,7 @@ typedef struct cmdq_memories {
     cmdq_rope_entry rope_cache[CMDQ_ROPE_ENTRIES]; /* indexed by position modulo its size */
 } cmdq_memories;
 
-/* Executes all deferred loads. Required before anything but an operation accesses SPM, or writes DRAM through a
- * pointer.
- */
+/* Executes all deferred loads. Required before anything but an operation accesses SPM, or may write all of DRAM. */
 void cmdq_materialize_loads(cmdq_memories *memories);
 
 /* Executes those that read bytes [start, start + bytes) of DRAM, which are then written. */
