@@ -19,7 +19,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from suite import ROOT, Suite, parse_arguments  # noqa: E402
+from suite import ROOT, Suite, parse_arguments, sample  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WAIT = 200
@@ -198,7 +198,7 @@ def failed_writes_end_the_debugger(trivet):
 def main():
     options = parse_arguments(__doc__, "trivet")
     t = Suite(options.trivet, options)
-    for path in sorted(glob.glob(os.path.join(HERE, "*.cmd"))):
+    for path in sample(sorted(glob.glob(os.path.join(HERE, "*.cmd")))):
         if t.word in path:
             t.golden(os.path.basename(path), path[:-4] + ".out", transcript(t.trivet, path))
     t.run_tests((terminal_has_completion_and_history, control_c_interrupts_a_run, scripts_run_before_the_terminal, long_runs_go_back, nothing_is_pending_at_the_end,
