@@ -25,7 +25,7 @@ SAMPLE = int(os.environ.get("TRIVET_SAMPLE", "1"))  # of how many cases of its l
 
 def sample(cases):
     """Every case, or with TRIVET_SAMPLE=n, which ./test sets for the build with sanitizers, every nth."""
-    return list(cases)[::SAMPLE]
+    return tuple(cases)[::SAMPLE]
 
 
 def parse_arguments(doc, *positional, rest=None, extra=()):
