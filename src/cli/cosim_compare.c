@@ -109,9 +109,12 @@ static void show_mismatch(void *user, const tv_mismatch *m)
 
 /* ---- Results ---- */
 
-/* The next waiver from *i on that no mismatch has needed: what it waived may be correct now. */
+/* The next waiver from *i on that no mismatch has needed: what it waived may be correct now. None if there were more
+ * classes than are kept. */
 static bool next_unused_waiver(const comparison *j, unsigned *i, tv_waiver *waiver)
 {
+    if (j->class_count == CLASSES_MAX)
+        return false;
     for (; tv_rules_waiver_at(j->rules, *i, waiver); ++*i) {
         bool used = false;
         for (unsigned k = 0; k < j->class_count && !used; k++)

@@ -91,13 +91,14 @@ static unsigned absent_size(const cmdq_queue *queue, const cmdq_entry *e, uint64
     return size;
 }
 
-/* The units of field `use` of the list, which is given. */
+/* Units before those of field `use` of the list, which is given. */
 static inline unsigned offset_of(const cmdq_queue *queue, const cmdq_entry *e, unsigned use)
 {
     uint64_t missing = ((UINT64_C(1) << use) - 1) & ~e->present;
     return queue->layout.offset[e->opcode][use] - (missing ? absent_size(queue, e, missing) : 0);
 }
 
+/* The units of that field. */
 static inline const uint32_t *find_value(const cmdq_queue *queue, const cmdq_entry *e, unsigned use)
 {
     return queue->values.data + e->values + offset_of(queue, e, use);

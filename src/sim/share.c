@@ -225,7 +225,8 @@ typedef struct tick_event {
     unsigned active; /* mask of the flows that move until then */
 } tick_event;
 
-/* False: not known in ticks, or no flow has an event. */
+/* False: not known in ticks, or no flow has an event. With a callback fractions are used: a traced run, whose cycles
+ * tests compare with those of one that is not, so checks the ticks. */
 static bool find_tick_event(tv_share *share, uint64_t cycle, tick_event *next)
 {
     uint64_t demand = 0;
