@@ -67,6 +67,15 @@ static inline void put_bytes(tv_json_writer *w, const char *bytes, size_t n)
     w->staged += n;
 }
 
+/* The place of the next `n` bytes, at most TV_JSON_STAGE, which the caller writes. */
+static inline char *reserve(tv_json_writer *w, size_t n)
+{
+    if (n > TV_JSON_STAGE - w->staged)
+        tv_json_writer_flush(w);
+    w->staged += n;
+    return w->stage + w->staged - n;
+}
+
 static inline void put_byte(tv_json_writer *w, char byte)
 {
     if (w->staged == TV_JSON_STAGE)
@@ -215,9 +224,44 @@ static size_t put_unsafe(tv_json_writer *w, tv_sv text, size_t *run, size_t i)
     return n;
 }
 
+/* Whether a byte of these eight is not printable ASCII, a quotation mark or a backslash. */
+static inline bool has_special(uint64_t eight)
+{
+    const uint64_t ones = UINT64_MAX / 255;
+    uint64_t below = eight - ones * ' ', above = eight | (eight + ones);
+    uint64_t quote = (eight ^ ones * '"') - ones, backslash = (eight ^ ones * '\\') - ones;
+    return ((below | above | quote | backslash) & ones << 7) != 0;
+}
+
+/* Whether put_string may copy the text as it is. */
+static inline bool is_plain(tv_sv text)
+{
+    enum { EIGHT = 8 };
+    uint64_t eight = UINT64_MAX / 255 * ' ';
+    if (text.len < EIGHT) {
+        for (size_t i = 0; i < text.len; i++)
+            eight = eight << 8 | (unsigned char)text.ptr[i];
+        return !has_special(eight);
+    }
+    for (size_t i = 0; i < text.len - EIGHT; i += EIGHT) {
+        memcpy(&eight, text.ptr + i, EIGHT);
+        if (has_special(eight))
+            return false;
+    }
+    memcpy(&eight, text.ptr + text.len - EIGHT, EIGHT);
+    return !has_special(eight);
+}
+
 /* In quotation marks. Runs without escapes are copied at once. */
 static void put_string(tv_json_writer *w, tv_sv text)
 {
+    if (is_plain(text) && text.len + 2 <= TV_JSON_STAGE) {
+        char *to = reserve(w, text.len + 2);
+        to[0] = '"';
+        memcpy(to + 1, text.ptr, text.len);
+        to[text.len + 1] = '"';
+        return;
+    }
     size_t run = 0;
     bool has_high = false, utf8;
     for (size_t i = 0; i < text.len; i++)
@@ -284,11 +328,19 @@ void tv_json_write_boolean(tv_json_writer *w, bool value) { write_word(w, value 
 
 void tv_json_write_unsigned(tv_json_writer *w, uint64_t value)
 {
+    enum { PAIR = 100 };
     char digits[20];
     size_t at = sizeof digits;
-    do
+    for (; value >= PAIR; value /= PAIR) {
+        unsigned pair = (unsigned)(value % PAIR);
+        digits[--at] = (char)('0' + pair % 10);
+        digits[--at] = (char)('0' + pair / 10);
+    }
+    if (value >= 10) {
         digits[--at] = (char)('0' + value % 10);
-    while (value /= 10);
+        value /= 10;
+    }
+    digits[--at] = (char)('0' + value);
     begin_value(w);
     put_bytes(w, digits + at, sizeof digits - at);
 }

@@ -22,18 +22,19 @@
 #include "base/vec.h"
 #include "trivet/file.h"
 
-enum { NAME_ATTEMPTS = 1000 };
+enum { NAME_ATTEMPTS = 1000, BUFFER = 1 << 16 };
 
 struct tv_output {
-    FILE *stream;       /* NULL: completed */
-    FILE *file;         /* the file that `stream` compresses to; NULL: no compression */
-    char *path;         /* for messages; NULL: standard output */
-    char *target;       /* name in `folder`; NULL: written in place */
-    int folder;         /* descriptor; -1: none */
-    int fd;             /* of the temporary file, after `stream` is closed, too; -1: none */
-    bool replaces;      /* the target existed when the output was opened */
-    char temporary[64]; /* name in `folder`; "": the file has no name */
-    char old[64];       /* name in `folder` of the old target while a group is committed; "": none */
+    FILE *stream;        /* NULL: completed */
+    FILE *file;          /* the file that `stream` compresses to; NULL: no compression */
+    char *path;          /* for messages; NULL: standard output */
+    char *target;        /* name in `folder`; NULL: written in place */
+    int folder;          /* descriptor; -1: none */
+    int fd;              /* of the temporary file, after `stream` is closed, too; -1: none */
+    bool replaces;       /* the target existed when the output was opened */
+    char temporary[64];  /* name in `folder`; "": the file has no name */
+    char old[64];        /* name in `folder` of the old target while a group is committed; "": none */
+    char buffer[BUFFER]; /* of the temporary file's stream */
 };
 
 struct tv_output_group {
@@ -182,9 +183,12 @@ static int open_temporary(tv_output *o)
         return errno;
     o->stream = fdopen(fd, "w");
     error = errno;
-    if (!o->stream)
+    if (!o->stream) {
         close(fd);
-    return o->stream ? 0 : error;
+        return error;
+    }
+    setvbuf(o->stream, o->buffer, _IOFBF, sizeof o->buffer);
+    return 0;
 }
 
 /* Opens a device or a pipe. Returns 0 or an error number. */

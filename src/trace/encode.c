@@ -48,9 +48,10 @@ static void encode_details(tv_json_writer *w, const tv_event *e)
         tv_json_unsigned_member(w, "macs", e->macs);
     for (unsigned i = 0; i < 2; i++) {
         char code[16];
+        if (!e->routes[i])
+            continue;
         snprintf(code, sizeof code, "0x%02" PRIx32, e->routes[i]);
-        if (e->routes[i])
-            tv_json_string_member(w, routes[i], code);
+        tv_json_string_member(w, routes[i], code);
     }
     if (e->kind == TV_EVENT_TOKEN && e->index >= 0)
         tv_json_integer_member(w, "position", e->index);

@@ -3,6 +3,7 @@
  * failing once. The linker sends malloc, calloc and realloc through the functions below. */
 #include "unit.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/json_reader.h"
@@ -375,6 +376,87 @@ static void styles_differ_only_in_space(void **state)
     }
 }
 
+/* RFC 8259, and DEL, which a terminal would obey. */
+static void expect_character(tv_buf *expected, char c)
+{
+    static const char special[] = "\"\\\b\t\n\f\r", letters[] = "\"\\btnfr";
+    const char *found = strchr(special, c);
+    if (found)
+        tv_buf_printf(expected, "\\%c", letters[found - special]);
+    else if (c < ' ' || c == 0x7F)
+        tv_buf_printf(expected, "\\u%04X", c);
+    else
+        tv_buf_printf(expected, "%c", c);
+}
+
+static void a_character_is_escaped_wherever_it_is(void **state)
+{
+    enum { LONGEST = 26 };
+    (void)state;
+    for (size_t n = 1; n <= LONGEST; n++)
+        for (size_t at = 0; at < n; at++)
+            for (int c = 1; c < 0x80; c++) {
+                char text[LONGEST + 1] = "abcdefghijklm~! #[]}ABC^{|";
+                tv_buf buf = {0}, expected = {0};
+                tv_json_writer w;
+                text[n] = '\0';
+                text[at] = (char)c;
+                tv_buf_str(&expected, "\"");
+                for (size_t i = 0; i < n; i++)
+                    expect_character(&expected, text[i]);
+                tv_buf_str(&expected, "\"");
+                tv_json_writer_init_buf(&w, &buf, TV_JSON_COMPACT);
+                tv_json_write_string(&w, text);
+                assert_true(tv_json_writer_finish(&w));
+                assert_string_equal(tv_buf_cstr(&buf), tv_buf_cstr(&expected));
+                tv_buf_fini(&buf);
+                tv_buf_fini(&expected);
+            }
+}
+
+/* Strings across every place where what is written leaves the stage, and one that is longer. */
+static void strings_of_every_length_are_whole(void **state)
+{
+    enum { LONGEST = TV_JSON_STAGE + 4 };
+    static char text[LONGEST + 1];
+    (void)state;
+    memset(text, 'z', LONGEST);
+    for (size_t n = TV_JSON_STAGE - 8; n <= LONGEST; n++) {
+        tv_buf buf = {0}, expected = {0};
+        tv_json_writer w;
+        tv_json_writer_init_buf(&w, &buf, TV_JSON_COMPACT);
+        tv_json_begin_array(&w);
+        tv_json_write_text(&w, (tv_sv){text, n});
+        tv_json_write_text(&w, (tv_sv){text, n});
+        tv_json_end_array(&w);
+        assert_true(tv_json_writer_finish(&w));
+        tv_buf_printf(&expected, "[\"%.*s\",\"%.*s\"]", (int)n, text, (int)n, text);
+        assert_string_equal(tv_buf_cstr(&buf), tv_buf_cstr(&expected));
+        tv_buf_fini(&buf);
+        tv_buf_fini(&expected);
+    }
+}
+
+static void integers_have_all_their_digits(void **state)
+{
+    (void)state;
+    for (uint64_t power = 1;; power *= 10) {
+        for (uint64_t value = power - 1; value <= power + 1; value++) {
+            tv_buf buf = {0}, expected = {0};
+            tv_json_writer w;
+            tv_json_writer_init_buf(&w, &buf, TV_JSON_COMPACT);
+            tv_json_write_unsigned(&w, value);
+            assert_true(tv_json_writer_finish(&w));
+            tv_buf_printf(&expected, "%" PRIu64, value);
+            assert_string_equal(tv_buf_cstr(&buf), tv_buf_cstr(&expected));
+            tv_buf_fini(&buf);
+            tv_buf_fini(&expected);
+        }
+        if (power > UINT64_MAX / 10)
+            break;
+    }
+}
+
 static void reals_read_back(void **state)
 {
     static const struct {
@@ -503,6 +585,9 @@ int main(void)
                                        cmocka_unit_test(large_objects_have_each_key_once),
                                        cmocka_unit_test(a_tree_survives_every_allocation_failing),
                                        cmocka_unit_test(styles_differ_only_in_space),
+                                       cmocka_unit_test(a_character_is_escaped_wherever_it_is),
+                                       cmocka_unit_test(strings_of_every_length_are_whole),
+                                       cmocka_unit_test(integers_have_all_their_digits),
                                        cmocka_unit_test(reals_read_back),
                                        cmocka_unit_test(trees_are_written_as_they_were_read),
                                        cmocka_unit_test(a_failed_sink_is_reported_once)};
