@@ -234,7 +234,7 @@ static inline bool has_special(uint64_t eight)
 }
 
 /* Whether put_string may copy the text as it is. */
-static inline bool is_plain(tv_sv text)
+static inline bool needs_no_escape(tv_sv text)
 {
     enum { EIGHT = 8 };
     uint64_t eight = UINT64_MAX / 255 * ' ';
@@ -255,7 +255,7 @@ static inline bool is_plain(tv_sv text)
 /* In quotation marks. Runs without escapes are copied at once. */
 static void put_string(tv_json_writer *w, tv_sv text)
 {
-    if (is_plain(text) && text.len + 2 <= TV_JSON_STAGE) {
+    if (needs_no_escape(text) && text.len + 2 <= TV_JSON_STAGE) {
         char *to = reserve(w, text.len + 2);
         to[0] = '"';
         memcpy(to + 1, text.ptr, text.len);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/buf.h"
 #include "graph/backend.h"
 #include "graph/passes.h"
 #include "trivet/config.h"
@@ -169,6 +170,17 @@ static uint32_t build_rotation(tv_graph_builder *b, uint32_t x)
     return tv_graph_add(b, TV_OP_ROTARY_EMBEDDING, next_name(b), (uint32_t[]){x, TV_NO_VALUE}, 2, &attrs);
 }
 
+static uint32_t build_attention(tv_graph_builder *b, uint32_t x)
+{
+    uint32_t normed = norm(b, TV_OP_RMS_NORMALIZATION, x), q = linear(b, "wq", normed, COLUMNS),
+             k = linear(b, "wk", normed, COLUMNS), v = linear(b, "wv", normed, COLUMNS);
+    uint32_t inputs[] = {build_rotation(b, q), build_rotation(b, k), v};
+    tv_graph_add_cache(b, (tv_graph_cache){.heads = 2, .key_dim = COLUMNS / 2, .value_dim = COLUMNS / 2});
+    uint32_t y =
+        tv_graph_add(b, TV_OP_ATTENTION, next_name(b), inputs, 3, &(tv_graph_attrs){.heads = 2, .scale = 0.2F});
+    return op2(b, TV_OP_ADD, x, linear(b, "wo", y, COLUMNS));
+}
+
 typedef struct graph_case {
     const char *name;
     uint32_t (*build)(tv_graph_builder *b, uint32_t x);
@@ -290,12 +302,58 @@ static void nodes_of_the_host_are_listed(void **unused)
     }
 }
 
+/* ---- Instructions that are repeated ---- */
+
+static void append_words(void *user, const tv_event *e)
+{
+    for (uint64_t i = 0; e->kind == TV_EVENT_LOAD && i < tv_program_instruction_count(e->program); i++)
+        tv_buf_le(user, tv_program_word(e->program, i), 4);
+}
+
+/* Appends the instructions of a step. */
+static void record_step(void *state, uint32_t count, uint32_t position, tv_buf *words)
+{
+    static float logits[LOGITS];
+    tv_machine *machine = tv_backend_opennpu.machine(state);
+    tv_machine_trace(machine, &(tv_trace_sink){append_words, words});
+    assert_int_equal(tv_backend_opennpu.step(state, tokens + position, count, position, true, logits, &sink), TV_OK);
+    tv_machine_trace(machine, NULL);
+}
+
+static void repeated_instructions_are_those_that_would_be_emitted(void **unused)
+{
+    static const uint32_t steps[] = {1, 1, 3, 1, 2, 1, 1, 2};
+    static const graph_case list[] = {{"attention", build_attention, NULL}, {"norms", build_norms, NULL}};
+    (void)unused;
+    for (size_t i = 0; i < TV_COUNTOF(list); i++) {
+        tv_graph *graph = build_graph(&list[i]);
+        void *state;
+        uint32_t position = 0;
+        assert_int_equal(open_backend(&tv_backend_opennpu, graph, false, TV_MODE_TIMING, &state), TV_OK);
+        for (size_t s = 0; s < TV_COUNTOF(steps); position += steps[s++]) {
+            tv_buf words = {0}, expected = {0};
+            void *fresh; /* one that has nothing to repeat; without data it does not need the positions before */
+            assert_int_equal(open_backend(&tv_backend_opennpu, graph, false, TV_MODE_TIMING, &fresh), TV_OK);
+            record_step(state, steps[s], position, &words);
+            record_step(fresh, steps[s], position, &expected);
+            tv_backend_opennpu.destroy(fresh);
+            assert_int_equal(words.len, expected.len);
+            assert_memory_equal(words.data, expected.data, words.len);
+            tv_buf_fini(&words);
+            tv_buf_fini(&expected);
+        }
+        tv_backend_opennpu.destroy(state);
+        tv_graph_free(graph);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_operator_computes_what_the_host_computes),
         cmocka_unit_test(nodes_of_the_host_are_rejected_unless_allowed),
         cmocka_unit_test(nodes_of_the_host_are_listed),
+        cmocka_unit_test(repeated_instructions_are_those_that_would_be_emitted),
     };
     sink = unit_sink(&logged);
     fill_numbers();

@@ -65,6 +65,7 @@ void opennpu_lower_run_full_segment(opennpu_lower_emitter *e)
         return;
     if (e->status == TV_OK)
         e->status = e->run_segment(e->user);
+    e->fragment_from = UINT64_MAX;
     tv_builder_clear(&e->program);
     tv_builder_label(&e->program, e->block_name);
 }
@@ -81,6 +82,43 @@ void opennpu_lower_label(opennpu_lower_emitter *e, const char *name)
     opennpu_lower_run_full_segment(e);
     snprintf(e->block_name, sizeof e->block_name, "%.*s", TV_BLOCK_NAME_MAX - 1, name);
     tv_builder_label(&e->program, e->block_name);
+}
+
+/* ---- Fragments ---- */
+
+enum { WORD_BYTES = 4, FRAGMENT_BYTES_MAX = 8 << 20 };
+
+bool opennpu_lower_repeat(opennpu_lower_emitter *e, const opennpu_lower_fragment *f)
+{
+    uint64_t count = tv_builder_count(&e->program) + f->words.len / WORD_BYTES;
+    if (!f->complete || memcmp(f->before, e->known_bytes, sizeof f->before) != 0 ||
+        (e->run_segment && count >= OPENNPU_LOWER_SEGMENT))
+        return false;
+    tv_buf_append(&e->program.words, f->words.data, f->words.len);
+    memcpy(e->known_bytes, f->after, sizeof f->after);
+    return true;
+}
+
+void opennpu_lower_begin_fragment(opennpu_lower_emitter *e, opennpu_lower_fragment *f)
+{
+    e->fragment_bytes -= f->words.len;
+    f->words.len = 0;
+    f->complete = false;
+    memcpy(f->before, e->known_bytes, sizeof f->before);
+    e->fragment_from = tv_builder_count(&e->program);
+}
+
+void opennpu_lower_end_fragment(opennpu_lower_emitter *e, opennpu_lower_fragment *f)
+{
+    if (e->fragment_from == UINT64_MAX || e->program.words.failed)
+        return;
+    size_t from = e->fragment_from * WORD_BYTES, bytes = e->program.words.len - from;
+    if (bytes > FRAGMENT_BYTES_MAX - e->fragment_bytes)
+        return;
+    tv_buf_append(&f->words, e->program.words.data + from, bytes);
+    memcpy(f->after, e->known_bytes, sizeof f->after);
+    f->complete = !f->words.failed;
+    e->fragment_bytes += f->words.len;
 }
 
 /* ---- Instructions ---- */

@@ -52,6 +52,14 @@ enum { OPENNPU_LOWER_VR_W = 4, OPENNPU_LOWER_VR_X = 5, OPENNPU_LOWER_PERIOD_MAX 
  * the program, which has an instruction for every 30 weights or so. */
 enum { OPENNPU_LOWER_SEGMENT = 1 << 16 };
 
+/* Instructions that later programs repeat: the same ones, if the same bytes are known before them. Zeroed it has none.
+ */
+typedef struct opennpu_lower_fragment {
+    tv_buf words;
+    int16_t before[8][4], after[8][4]; /* known bytes */
+    bool complete;
+} opennpu_lower_fragment;
+
 typedef struct opennpu_lower_emitter {
     tv_builder program;                   /* the segment under construction */
     tv_status (*run_segment)(void *user); /* runs it and leaves `program` empty; NULL: the program has one segment */
@@ -62,6 +70,8 @@ typedef struct opennpu_lower_emitter {
     uint32_t k, period;
     uint64_t masks[3], swap;   /* addresses in data memory; `swap`: scratch of three vectors */
     int16_t known_bytes[8][4]; /* of each VR: the byte in all its lanes, by plane; -1: unknown */
+    uint64_t fragment_from;    /* where the fragment begins that is recorded; UINT64_MAX: it was interrupted */
+    size_t fragment_bytes;     /* of all fragments */
 } opennpu_lower_emitter;
 
 tv_status opennpu_lower_emitter_init(opennpu_lower_emitter *e, uint32_t k, const tv_diag_sink *sink);
@@ -74,6 +84,14 @@ void opennpu_lower_label(opennpu_lower_emitter *e, const char *name);     /* the
 /* Runs the segment if it is full. Between any two instructions: registers and memory are the same after the segment as
  * they would be without its end. */
 void opennpu_lower_run_full_segment(opennpu_lower_emitter *e);
+
+/* Appends the fragment, unless the known bytes are others, or a segment would end within it. */
+bool opennpu_lower_repeat(opennpu_lower_emitter *e, const opennpu_lower_fragment *fragment);
+
+/* Records what is emitted in between as a fragment, unless a segment ends within it, or fragments take too much memory.
+ * The caller frees its words. */
+void opennpu_lower_begin_fragment(opennpu_lower_emitter *e, opennpu_lower_fragment *fragment);
+void opennpu_lower_end_fragment(opennpu_lower_emitter *e, opennpu_lower_fragment *fragment);
 
 static inline unsigned opennpu_lower_reg(unsigned vr, unsigned class_) { return vr << (2 - class_); }
 

@@ -64,6 +64,23 @@ static const node_emitter emitters[TV_OPS] = {
 
 bool opennpu_lower_has_operator(tv_graph_op op) { return emitters[op].token != NULL; }
 
+/* Whether the instructions of a node are the same for each token. */
+static bool is_repeated(const opennpu_lower_node *own, const tv_graph_node *n)
+{
+    return !own->on_host && n->op != TV_OP_GATHER && n->op != TV_OP_ATTENTION && n->op != TV_OP_MOE;
+}
+
+static void emit_node(opennpu_lower_token *tok, opennpu_lower_node *own, const tv_graph_node *n)
+{
+    if (!is_repeated(own, n)) {
+        (own->on_host ? opennpu_lower_token_host : emitters[n->op].token)(tok, n);
+    } else if (!opennpu_lower_repeat(tok->e, &own->fragment)) {
+        opennpu_lower_begin_fragment(tok->e, &own->fragment);
+        emitters[n->op].token(tok, n);
+        opennpu_lower_end_fragment(tok->e, &own->fragment);
+    }
+}
+
 void opennpu_lower_emit_token(opennpu_lower_token *tok, bool logits)
 {
     const tv_graph *g = tok->m->graph;
@@ -73,7 +90,7 @@ void opennpu_lower_emit_token(opennpu_lower_token *tok, bool logits)
         if (tok->e->status != TV_OK)
             return;
         if (logits || n->block != TV_BLOCK_OUTPUT)
-            (tok->m->nodes[i].on_host ? opennpu_lower_token_host : emitters[n->op].token)(tok, n);
+            emit_node(tok, &tok->m->nodes[i], n);
     }
 }
 

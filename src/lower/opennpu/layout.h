@@ -83,6 +83,7 @@ typedef struct opennpu_lower_node {
     uint64_t factors;                 /* MoE, in a batch: a vector for each expert */
     bool on_host;                     /* the host computes the node */
     tv_host_node *host_node;          /* then; made when it is needed */
+    opennpu_lower_fragment fragment;  /* of one token, if it depends on neither the token nor its position */
 } opennpu_lower_node;
 
 typedef struct opennpu_lower_cache {

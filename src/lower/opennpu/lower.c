@@ -156,6 +156,7 @@ static void destroy(void *state)
     for (size_t i = 0; l->m.nodes && i < l->m.graph->nodes.count; i++) {
         free(l->m.nodes[i].experts);
         tv_host_node_free(l->m.nodes[i].host_node);
+        tv_buf_fini(&l->m.nodes[i].fragment.words);
     }
     free(l->m.ranges);
     free(l->m.values);
