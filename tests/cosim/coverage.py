@@ -37,7 +37,7 @@ def all_bins_are_covered_or_have_a_reason(t):
 
 
 def programs_hit_the_same_bins_again(t):
-    for target in BINS:
+    for target in suites.sample(BINS):
         folder = t.path("%s-1" % target)
         programs = sorted(os.path.join(folder, name) for name in os.listdir(folder))
         again = result_of(t, *programs, "-t", target)
@@ -76,7 +76,7 @@ def each_fault_has_a_program(t):
 
 
 def the_same_seed_gives_the_same_programs(t):
-    for target in BINS:
+    for target in suites.sample(BINS):
         folder, again = t.path("%s-1" % target), t.path("%s-again" % target)
         result_of(t, "-t", target, "--seed", "1", "--close", again)
         t.equal("%s: names" % target, sorted(os.listdir(again)), sorted(os.listdir(folder)))

@@ -6,8 +6,8 @@
 
 For each machine tests/extend/TARGET.patch adds one instruction. With the patch the copy builds, passes the tests of the
 tables, and a program that uses the instruction (TARGET.s or TARGET.json) prints TARGET.expect. With any one hunk of the patch
-left out, the build or a test of the tables fails: nothing can be forgotten in silence. --sample leaves out N hunks of each
-patch, spread evenly, instead of each. Prints the files and lines touched.
+left out, the build or a test of the tables fails: nothing can be forgotten in silence. --sample leaves out N hunks,
+spread evenly over all patches, instead of each. Prints the files and lines touched.
 """
 
 import glob
@@ -79,9 +79,19 @@ class Tree:
         return None
 
 
-def add_instruction(suite, tree, target, sample):
+def patch_of(target):
     with open(os.path.join(HERE, target + ".patch"), encoding="utf-8") as file:
-        text = file.read()
+        return file.read()
+
+
+def chosen_hunks(sample):
+    """(target, number) of each hunk that is left out."""
+    every = [(target, i) for target in TABLE_TESTS for i, _ in enumerate(hunks(patch_of(target)))]
+    return {every[(2 * i + 1) * len(every) // (2 * sample)] for i in range(sample)} if sample else set(every)
+
+
+def add_instruction(suite, tree, target, chosen):
+    text = patch_of(target)
     parts, tests = list(hunks(text)), TABLE_TESTS[target]
     files = len(set(head for head, _ in parts))
     lines = sum(line.startswith(("+", "-")) for _, hunk in parts for line in hunk.splitlines()[1:])
@@ -99,8 +109,7 @@ def add_instruction(suite, tree, target, sample):
     status, found = tree.run([os.path.join(tree.build, "src", "trivet"), "run", program] + arguments)
     suite.equal(target + ": the program computes what was worked out by hand", (status, found), (0, expected))
     tree.patch(text, reverse=True)
-    chosen = range(len(parts)) if not sample else sorted({(2 * i + 1) * len(parts) // (2 * sample) for i in range(sample)})
-    for i in chosen:
+    for i in sorted(chosen):
         head = parts[i][0]
         rest = joined(parts[:i] + parts[i + 1:])
         where = "%s: without hunk %d (%s)" % (target, i + 1, re.search(r"\+\+\+ b/(\S+)", head)[1])
@@ -118,9 +127,10 @@ def main():
     os.environ["CC"] = "gcc"
     tree = Tree(os.path.abspath(options.root), suite.folder)
     suite.check("the copy builds", tree.make(sorted(set(sum(TABLE_TESTS.values(), [])))))
+    chosen = chosen_hunks(options.sample)
     for target in TABLE_TESTS:
         if options.word in target:
-            add_instruction(suite, tree, target, options.sample)
+            add_instruction(suite, tree, target, {i for name, i in chosen if name == target})
     return suite.finish()
 
 

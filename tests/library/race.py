@@ -24,7 +24,7 @@ def main():
     root, build, *arguments = sys.argv[1:]
     clang = "ccache clang" if subprocess.run(["which", "ccache"], stdout=subprocess.DEVNULL, check=False).returncode == 0 else "clang"
     if not os.path.exists(os.path.join(build, "build.ninja")):
-        run(["meson", "setup", build, root, "--buildtype=plain", "-Dc_args=-O1 -gline-tables-only", "-Db_sanitize=thread", "-Db_lundef=false"],
+        run(["meson", "setup", build, root, "--buildtype=plain", "-Dc_args=-O0 -gline-tables-only", "-Db_sanitize=thread", "-Db_lundef=false"],
             env=dict(os.environ, CC=clang))
     run(["ninja", "-C", build, "tests/test_threads"])
     environment = dict(os.environ, TSAN_OPTIONS="halt_on_error=0 second_deadlock_stack=1")

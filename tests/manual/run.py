@@ -25,7 +25,7 @@ import tempfile
 
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 import transcript  # noqa: E402
-from suite import ROOT, Suite, parse_arguments  # noqa: E402
+from suite import ROOT, Suite, parse_arguments, sample  # noqa: E402
 
 BLOCK = re.compile(r"^(?:<!-- (file|not run): (.*?) -->\n)?```(\w*)\n(.*?)^```$", re.M | re.S)
 NOT_RUN_MAX = 12
@@ -110,7 +110,7 @@ def main():
     names = {path: os.path.relpath(path, ROOT) for path in pages}
     pages = [path for path in pages if options.word in names[path] and not (options.sanitized and names[path] in LONG_PAGES)]
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
-        list(threads.map(t.page, pages))
+        list(threads.map(t.page, sample(pages)))
     t.expect("blocks that do not run", len(t.not_run) <= NOT_RUN_MAX, "\n".join(t.not_run))
     sys.exit(t.finish())
 

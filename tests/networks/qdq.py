@@ -21,8 +21,9 @@ from onnx import helper, numpy_helper
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
 import cmdq  # noqa: E402
+from suite import SAMPLE  # noqa: E402
 
 ROOT = os.path.abspath(os.path.join(HERE, "..", ".."))
 MODEL, FOLDER = os.path.join(ROOT, "models", "digits.onnx"), os.path.join(ROOT, "models", "digits")
@@ -114,6 +115,17 @@ def measure_ranges(trivet, folder):
     return ranges
 
 
+def check_small_ranges(checks, classify, ranges, files, most):
+    """A range that is far too small must show: the machine takes the stated ones."""
+    path, data = files
+    small = onnx.load(MODEL)
+    Quantizer(small, lambda value: ranges[value] / 20).run()
+    onnx.save(small, path)
+    done = subprocess.run([classify, path, *data], capture_output=True, text=True, check=True)
+    right = int(dict((row[0], row[1]) for row in ROW.findall(done.stdout))["cmdq"])
+    checks.check("stated ranges are used", right < most, right)
+
+
 def check_digits(classify, trivet):
     checks = cmdq.Checks()
     with tempfile.TemporaryDirectory() as folder:
@@ -130,12 +142,8 @@ def check_digits(classify, trivet):
         said = [subprocess.run([trivet, "infer", name, "-t", "cmdq", "--timing-only"], capture_output=True, text=True, check=True).stdout for name in (MODEL, path)]
         cycles = [re.search(r"^cmdq: ([\d,]+) cycles", text, re.M)[1] for text in said]
         checks.check("the pairs take no cycles", cycles[0] == cycles[1], cycles)
-        # a range that is far too small must show: the machine takes the stated ones
-        small = onnx.load(MODEL)
-        Quantizer(small, lambda value: ranges[value] / 20).run()
-        onnx.save(small, path)
-        right = int(dict((row[0], row[1]) for row in ROW.findall(subprocess.run([classify, path, *data], capture_output=True, text=True, check=True).stdout))["cmdq"])
-        checks.check("stated ranges are used", right < found[1]["cmdq"] - images / 20, right)
+        if SAMPLE == 1:
+            check_small_ranges(checks, classify, ranges, (path, data), found[1]["cmdq"] - images / 20)
     print(f"{checks.passed} passed, {checks.failed} failed")
     return checks.failed > 0
 

@@ -664,22 +664,24 @@ def deep_and_long(t):
     deep = 10 ** 7 // SAMPLE
     lists, objects = "[" * deep + "]" * deep, '{"a":' * (deep // 4) + "1" + "}" * (deep // 4)
     for name, value in (("lists", lists), ("open lists", lists[:deep]), ("objects", objects)):
-        for where, text in (("in debug", queue(entry(NOP, '"debug": ' + value))),
+        for where, text in sample((
+                            ("in debug", queue(entry(NOP, '"debug": ' + value))),
                             ("in a reserved field", queue(entry(NOP, '"reserved_1": ' + value))),
                             ("in a field", queue(damaged_field(LOAD, "spm_bank", value))),
                             ("in a list of ids", queue(damaged_field(NOP, "deps_before", value))),
                             ("in an unknown field", queue(entry(NOP, '"unknown": ' + value))),
                             ("in metadata", queue(NOP, meta='"metadata": {"debug": %s}' % value)),
-                            ("as an entry", queue(value)), ("as a key of the file", "{" + META + ', "x": ' + value + "}"), ("as the file", value)):
+                            ("as an entry", queue(value)), ("as a key of the file", "{" + META + ', "x": ' + value + "}"), ("as the file", value))):
             t.reject("deep %s %s" % (name, where), text, ("TV-Q006", "TV-Q014", "TV-Q011", "TV-Q002", "TV-Q004"))
     t.reject("deep lists in a line", as_lines(queue(entry(NOP, '"debug": ' + lists))), "TV-Q006", file="q.jsonl")
     t.accept("nested 60 deep", queue(entry(NOP, '"debug": ' + "[" * 60 + "]" * 60)))
     long = "x" * 10 ** 8  # more than the longest string
-    for where, text in (("string in a field", queue(entry(NOP, '"layer_id": "%s"' % long))), ("opcode", queue('{"opcode": "%s"}' % long)),
+    for where, text in sample((
+                        ("string in a field", queue(entry(NOP, '"layer_id": "%s"' % long))), ("opcode", queue('{"opcode": "%s"}' % long)),
                         ("key", queue(entry(NOP, '"%s": 1' % long))), ("string in debug", queue(entry(NOP, '"debug": "%s"' % long))),
                         ("string in metadata", queue(NOP, meta='"metadata": {"version": "%s"}' % long)),
                         ("number", queue(damaged_field(LOAD, "spm_bank", "1" * len(long)))),
-                        ("open string", '{"metadata": {"version": "' + long)):
+                        ("open string", '{"metadata": {"version": "' + long))):
         t.reject("many bytes of " + where, text, ("TV-Q006", "TV-Q015", "TV-Q010", "TV-Q011", "TV-Q003", "TV-Q001"))
     t.reject("many spaces", " " * len(long), ("TV-Q001", "TV-Q002", "TV-Q006"))
     t.reject("long lists of ids", queue(entry(NOP, deps_before=[7] * 10 ** 6)), "TV-Q018", index=0)
