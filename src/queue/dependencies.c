@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "base/vec.h"
 
 /* ---- Checks ---- */
 
@@ -235,9 +236,9 @@ void cmdq_graph_fini(cmdq_graph *graph)
 
 bool cmdq_graph_init(const cmdq_queue *queue, uint32_t count, cmdq_graph *graph)
 {
-    *graph = (cmdq_graph){.first = calloc((size_t)count + 2, sizeof *graph->first),
-                          .waits = calloc((size_t)count + 1, sizeof *graph->waits),
-                          .barrier = calloc((size_t)count + 1, sizeof *graph->barrier)};
+    *graph = (cmdq_graph){.first = tv_array_calloc((size_t)count + 2, sizeof *graph->first),
+                          .waits = tv_array_calloc((size_t)count + 1, sizeof *graph->waits),
+                          .barrier = tv_array_calloc((size_t)count + 1, sizeof *graph->barrier)};
     if (!graph->first || !graph->waits || !graph->barrier) {
         cmdq_graph_fini(graph);
         return false;
@@ -249,8 +250,8 @@ bool cmdq_graph_init(const cmdq_queue *queue, uint32_t count, cmdq_graph *graph)
     visit_edges(queue, count, graph, count_edge);
     for (uint32_t i = 0; i < count; i++)
         graph->first[i + 1] += graph->first[i];
-    graph->next = malloc((graph->first[count] + 1) * sizeof *graph->next);
-    graph->barriers = malloc(((size_t)graph->barrier_count + 1) * sizeof *graph->barriers);
+    graph->next = tv_array_alloc((size_t)graph->first[count] + 1, sizeof *graph->next);
+    graph->barriers = tv_array_alloc((size_t)graph->barrier_count + 1, sizeof *graph->barriers);
     if (!graph->next || !graph->barriers) {
         cmdq_graph_fini(graph);
         return false;
@@ -313,9 +314,9 @@ static void sorter_fini(sorter *s)
 static bool sorter_init(const cmdq_graph *graph, uint32_t count, const uint8_t *engine_of, sorter *s)
 {
     uint32_t last[UINT8_MAX];
-    *s = (sorter){.pending = malloc(((size_t)count + 1) * sizeof *s->pending),
-                  .next_in_queue = malloc(((size_t)count + 1) * sizeof *s->next_in_queue),
-                  .runnable = {malloc(((size_t)count + 1) * sizeof *s->runnable.at), 0}};
+    *s = (sorter){.pending = tv_array_alloc((size_t)count + 1, sizeof *s->pending),
+                  .next_in_queue = tv_array_alloc((size_t)count + 1, sizeof *s->next_in_queue),
+                  .runnable = {tv_array_alloc((size_t)count + 1, sizeof *s->runnable.at), 0}};
     if (!s->pending || !s->next_in_queue || !s->runnable.at) {
         sorter_fini(s);
         return false;
@@ -388,7 +389,7 @@ bool cmdq_order(const cmdq_queue *queue, const cmdq_graph *graph, uint32_t count
  * UINT32_MAX. NULL when out of memory. The caller frees it. */
 static uint32_t *find_blockers(const cmdq_queue *queue, uint32_t count, const sorter *s)
 {
-    uint32_t *blockers = malloc(((size_t)count + 1) * sizeof *blockers);
+    uint32_t *blockers = tv_array_alloc((size_t)count + 1, sizeof *blockers);
     if (!blockers)
         return NULL;
     memset(blockers, 0xFF, ((size_t)count + 1) * sizeof *blockers);

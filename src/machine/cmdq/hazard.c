@@ -213,7 +213,7 @@ static tree *tree_new(const finder *f)
             t->edges[t->edge_count++] = t->edges[i];
     for (t->leaves = 1; t->leaves < t->edge_count; t->leaves *= 2)
         continue;
-    t->last = calloc(2 * t->leaves * f->queues * 4, sizeof *t->last);
+    t->last = tv_array_calloc(2 * t->leaves * f->queues * 4, sizeof *t->last);
     if (!t->last) {
         tree_free(t);
         return NULL;
@@ -394,14 +394,14 @@ static void search_windows(finder *f, uint32_t entry)
 static bool finder_init(finder *f)
 {
     size_t n = (size_t)f->plan->count + 1, lengths[CMDQ_ENGINES_MAX] = {0};
-    f->clocks = calloc(n * f->queues, sizeof *f->clocks);
-    f->position = calloc(n, sizeof *f->position);
+    f->clocks = tv_array_calloc(n * f->queues, sizeof *f->clocks);
+    f->position = tv_array_calloc(n, sizeof *f->position);
     for (uint32_t i = 0; i < f->plan->count; i++)
         if (f->plan->engine[i] != CMDQ_NO_ENGINE)
             lengths[f->plan->engine[i]]++;
     bool all = f->clocks && f->position;
     for (unsigned q = 0; q < f->queues; q++) {
-        f->issued[q] = malloc((lengths[q] + 1) * sizeof *f->issued[q]);
+        f->issued[q] = tv_array_alloc(lengths[q] + 1, sizeof *f->issued[q]);
         all = all && f->issued[q];
     }
     return all;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "machine/cmdq/internal.h"
 
 enum { ERRORS_MAX = 100 };
@@ -162,7 +163,7 @@ static tv_status order_entries(const tv_program *program, const tv_diag_sink *si
 {
     const cmdq_queue *q = cmdq_queue_of(program);
     uint32_t blocked = UINT32_MAX;
-    plan->order = malloc(((size_t)plan->count + 1) * sizeof *plan->order);
+    plan->order = tv_array_alloc((size_t)plan->count + 1, sizeof *plan->order);
     if (!plan->order)
         return tv_fail_memory(sink);
     if (cmdq_order(q, &plan->graph, plan->count, plan->engine, plan->order, &blocked))
@@ -188,13 +189,13 @@ static bool allocate_plan(const cmdq_queue *q, cmdq_plan *plan)
 {
     size_t n = (size_t)cmdq_entry_count(q) + 1;
     *plan = (cmdq_plan){.count = cmdq_entry_count(q),
-                        .engine = malloc(n),
-                        .role = malloc(n),
-                        .cycles = malloc(n * sizeof *plan->cycles),
-                        .banks = malloc(n * sizeof *plan->banks),
-                        .macs = malloc(n * sizeof *plan->macs),
-                        .bytes = malloc(n * sizeof *plan->bytes),
-                        .ops = n <= CMDQ_KEPT_OPS ? malloc(n * sizeof *plan->ops) : NULL};
+                        .engine = tv_array_alloc(n, sizeof *plan->engine),
+                        .role = tv_array_alloc(n, sizeof *plan->role),
+                        .cycles = tv_array_alloc(n, sizeof *plan->cycles),
+                        .banks = tv_array_alloc(n, sizeof *plan->banks),
+                        .macs = tv_array_alloc(n, sizeof *plan->macs),
+                        .bytes = tv_array_alloc(n, sizeof *plan->bytes),
+                        .ops = n <= CMDQ_KEPT_OPS ? tv_array_alloc(n, sizeof *plan->ops) : NULL};
     return plan->engine && plan->role && plan->cycles && plan->banks && plan->macs && plan->bytes &&
            (plan->ops || n > CMDQ_KEPT_OPS) && cmdq_graph_init(q, cmdq_entry_count(q), &plan->graph);
 }

@@ -4,6 +4,7 @@
  * Time advances from completion to completion. Cycles of an entry without contention are those of the plan. */
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "machine/cmdq/internal.h"
 #include "sim/ratio.h"
 #include "sim/stall.h"
@@ -387,12 +388,12 @@ bool cmdq_plan_prepare(cmdq_plan *plan)
     size_t n = (size_t)plan->count + 1;
     if (!a)
         return false;
-    a->waits = malloc(n * sizeof *a->waits);
-    a->next = malloc(n * sizeof *a->next);
-    a->waiting_controls = malloc(((size_t)plan->graph.barrier_count + 2) * sizeof *a->waiting_controls);
-    a->last_dependency = malloc(n * sizeof *a->last_dependency);
-    a->runnable_controls = malloc(n * sizeof *a->runnable_controls);
-    a->end = malloc(n * sizeof *a->end);
+    a->waits = tv_array_alloc(n, sizeof *a->waits);
+    a->next = tv_array_alloc(n, sizeof *a->next);
+    a->waiting_controls = tv_array_alloc((size_t)plan->graph.barrier_count + 2, sizeof *a->waiting_controls);
+    a->last_dependency = tv_array_alloc(n, sizeof *a->last_dependency);
+    a->runnable_controls = tv_array_alloc(n, sizeof *a->runnable_controls);
+    a->end = tv_array_alloc(n, sizeof *a->end);
     if (a->waits && a->next && a->waiting_controls && a->last_dependency && a->runnable_controls && a->end)
         return true;
     cmdq_plan_unprepare(plan);
