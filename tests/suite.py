@@ -8,6 +8,7 @@ texts and show what changed), --sanitized (wider bounds, because a sanitizer tak
 
 import argparse
 import difflib
+import itertools
 import json
 import os
 import subprocess
@@ -23,9 +24,15 @@ PROBLEMS_MAX = 60  # printed; all are counted
 SAMPLE = int(os.environ.get("TRIVET_SAMPLE", "1"))  # of how many cases of its longest loops a suite runs one
 
 
+SAMPLES = itertools.count()
+
+
 def sample(cases):
-    """Every case, or with TRIVET_SAMPLE=n, which ./test sets for the build with sanitizers, every nth."""
-    return tuple(cases)[::SAMPLE]
+    """Every case, or with TRIVET_SAMPLE=n, which ./test sets for the build with sanitizers, every nth: each call begins at another of
+    the first n, so that short lists do not always run the same one."""
+    cases = tuple(cases)
+    start = 3 * next(SAMPLES) % min(SAMPLE, len(cases)) if SAMPLE > 1 and cases else 0
+    return cases[start::SAMPLE]
 
 
 def parse_arguments(doc, *positional, rest=None, extra=()):

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON writer: a state per open object or array decides which separator, line end and indentation come before the
  * next token, so that a caller only states values. Errors (of memory or of the stream) stick; output after the first
- * one is dropped, and the caller asks once at the end. Strings are escaped byte by byte: control characters as \u00XX,
- * bytes that are not UTF-8 as '?', so that the output is always valid JSON. */
+ * one is dropped, and the caller asks once at the end. Strings without escapes are copied at once, others
+ * escaped byte by byte: control characters as \u00XX, bytes that are not UTF-8 as '?', so that the output is always
+ * valid JSON. */
 #include "base/json_writer.h"
 
 #include <inttypes.h>
@@ -67,7 +68,7 @@ static inline void put_bytes(tv_json_writer *w, const char *bytes, size_t n)
     w->staged += n;
 }
 
-/* The place of the next `n` bytes, at most TV_JSON_STAGE, which the caller writes. */
+/* Reserves `n` bytes of the stage, at most TV_JSON_STAGE, which the caller writes. */
 static inline char *reserve(tv_json_writer *w, size_t n)
 {
     if (n > TV_JSON_STAGE - w->staged)
@@ -255,7 +256,7 @@ static inline bool needs_no_escape(tv_sv text)
 /* In quotation marks. Runs without escapes are copied at once. */
 static void put_string(tv_json_writer *w, tv_sv text)
 {
-    if (needs_no_escape(text) && text.len + 2 <= TV_JSON_STAGE) {
+    if (text.len + 2 <= TV_JSON_STAGE && needs_no_escape(text)) {
         char *to = reserve(w, text.len + 2);
         to[0] = '"';
         memcpy(to + 1, text.ptr, text.len);

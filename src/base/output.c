@@ -25,16 +25,16 @@
 enum { NAME_ATTEMPTS = 1000, BUFFER = 1 << 16 };
 
 struct tv_output {
-    FILE *stream;        /* NULL: completed */
-    FILE *file;          /* the file that `stream` compresses to; NULL: no compression */
-    char *path;          /* for messages; NULL: standard output */
-    char *target;        /* name in `folder`; NULL: written in place */
-    int folder;          /* descriptor; -1: none */
-    int fd;              /* of the temporary file, after `stream` is closed, too; -1: none */
-    bool replaces;       /* the target existed when the output was opened */
-    char temporary[64];  /* name in `folder`; "": the file has no name */
-    char old[64];        /* name in `folder` of the old target while a group is committed; "": none */
-    char buffer[BUFFER]; /* of the temporary file's stream */
+    FILE *stream;       /* NULL: completed */
+    FILE *file;         /* the file that `stream` compresses to; NULL: no compression */
+    char *path;         /* for messages; NULL: standard output */
+    char *target;       /* name in `folder`; NULL: written in place */
+    int folder;         /* descriptor; -1: none */
+    int fd;             /* of the temporary file, after `stream` is closed, too; -1: none */
+    bool replaces;      /* the target existed when the output was opened */
+    char temporary[64]; /* name in `folder`; "": the file has no name */
+    char old[64];       /* name in `folder` of the old target while a group is committed; "": none */
+    char *buffer;       /* of the temporary file's stream, until it is closed; NULL: stdio's own */
 };
 
 struct tv_output_group {
@@ -55,6 +55,7 @@ static void free_output(tv_output *o)
 {
     if (o->stream && o->stream != stdout)
         fclose(o->stream);
+    free(o->buffer);
     if (o->temporary[0])
         unlinkat(o->folder, o->temporary, 0);
     if (o->fd >= 0)
@@ -187,7 +188,9 @@ static int open_temporary(tv_output *o)
         close(fd);
         return error;
     }
-    setvbuf(o->stream, o->buffer, _IOFBF, sizeof o->buffer);
+    o->buffer = malloc(BUFFER);
+    if (o->buffer)
+        setvbuf(o->stream, o->buffer, _IOFBF, BUFFER);
     return 0;
 }
 
@@ -273,6 +276,8 @@ static int complete(tv_output *o)
     if (o->stream != stdout && fclose(o->stream) != 0 && !error)
         error = errno;
     o->stream = NULL;
+    free(o->buffer);
+    o->buffer = NULL;
     return error;
 }
 

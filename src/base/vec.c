@@ -3,16 +3,22 @@
 #include "base/vec.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-/* Huge pages for memory of `bytes`, if they are many. */
+/* Advises huge pages for `memory`, which malloc returned for `bytes`, if it has two or more. The whole mapping is
+ * advised: the kernel cannot move one that is advised in part, and realloc would copy it. Returns `memory`, which may
+ * be NULL. */
 static void *advise_huge_pages(void *memory, size_t bytes)
 {
-    const uintptr_t page = (uintptr_t)2 << 20;
-    uintptr_t at = (uintptr_t)memory, first = (at + page - 1) / page * page, end = (at + bytes) / page * page;
+    const size_t huge = (size_t)2 << 20;
+    if (!memory || bytes < 2 * huge)
+        return memory;
     int error = errno;
-    if (memory && bytes >= 2 * page && first < end)
-        (void)madvise((void *)first, end - first, MADV_HUGEPAGE); /* a hint: it may fail */
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)memory / page * page,
+              end = ((uintptr_t)memory + malloc_usable_size(memory)) / page * page;
+    (void)madvise((void *)first, end - first, MADV_HUGEPAGE); /* a hint: it may fail */
     errno = error;
     return memory;
 }

@@ -115,7 +115,7 @@ def measure_ranges(trivet, folder):
     return ranges
 
 
-def check_small_ranges(checks, classify, ranges, files, most):
+def check_small_ranges(checks, classify, ranges, files, max_right):
     """A range that is far too small must show: the machine takes the stated ones."""
     path, data = files
     small = onnx.load(MODEL)
@@ -123,7 +123,7 @@ def check_small_ranges(checks, classify, ranges, files, most):
     onnx.save(small, path)
     done = subprocess.run([classify, path, *data], capture_output=True, text=True, check=True)
     right = int(dict((row[0], row[1]) for row in ROW.findall(done.stdout))["cmdq"])
-    checks.check("stated ranges are used", right < most, right)
+    checks.check("stated ranges are used", right < max_right, right)
 
 
 def check_digits(classify, trivet):

@@ -414,7 +414,32 @@ static void a_character_is_escaped_wherever_it_is(void **state)
             }
 }
 
-/* Strings across every place where what is written leaves the stage, and one that is longer. */
+/* Bytes that are not UTF-8, characters that are, and a zero, at each place of a string. */
+static void other_bytes_are_found_wherever_they_are(void **state)
+{
+    enum { LONGEST = 26 };
+    (void)state;
+    for (size_t n = 1; n < LONGEST; n++)
+        for (size_t at = 0; at < n; at++)
+            for (int c = 0x7F; c <= 0x101; c++) { /* 0x7F: a zero; from 0x100 on: characters of two bytes */
+                char text[LONGEST + 1] = "abcdefghijklm~! #[]}ABC^{|";
+                const char *written = c == 0x7F ? "\\u0000" : c < 0x100 ? "?" : c == 0x100 ? "\xC3\xA9" : "\xC4\x80";
+                size_t length = c < 0x100 ? 1 : 2;
+                tv_buf buf = {0}, expected = {0};
+                tv_json_writer w;
+                memcpy(text + at, c == 0x7F ? "" : c < 0x100 ? (char[]){(char)c} : written, length);
+                tv_buf_printf(&expected, "\"%.*s%s%.*s\"", (int)at, text, written, (int)(n - at - 1),
+                              text + at + length);
+                tv_json_writer_init_buf(&w, &buf, TV_JSON_COMPACT);
+                tv_json_write_text(&w, (tv_sv){text, n - 1 + length});
+                assert_true(tv_json_writer_finish(&w));
+                assert_string_equal(tv_buf_cstr(&buf), tv_buf_cstr(&expected));
+                tv_buf_fini(&buf);
+                tv_buf_fini(&expected);
+            }
+}
+
+/* Strings whose lengths are around the size of the stage. */
 static void strings_of_every_length_are_whole(void **state)
 {
     enum { LONGEST = TV_JSON_STAGE + 4 };
@@ -586,6 +611,7 @@ int main(void)
                                        cmocka_unit_test(a_tree_survives_every_allocation_failing),
                                        cmocka_unit_test(styles_differ_only_in_space),
                                        cmocka_unit_test(a_character_is_escaped_wherever_it_is),
+                                       cmocka_unit_test(other_bytes_are_found_wherever_they_are),
                                        cmocka_unit_test(strings_of_every_length_are_whole),
                                        cmocka_unit_test(integers_have_all_their_digits),
                                        cmocka_unit_test(reals_read_back),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lowering to OpenNPU, operator by operator: graphs of a few operators between an embedding and a classifier, for a
- * batch of tokens and token by token, give the results of the host; with nodes that only the host can compute. */
+ * batch of tokens and token by token, give the results of the host; with nodes that only the host can compute. And
+ * instructions that are repeated from token to token. */
 #include "unit.h"
 
 #include <math.h>
@@ -9,6 +10,7 @@
 #include "base/buf.h"
 #include "graph/backend.h"
 #include "graph/passes.h"
+#include "lower/opennpu/emit.h"
 #include "trivet/config.h"
 
 extern const tv_backend tv_backend_opennpu;
@@ -332,11 +334,13 @@ static void repeated_instructions_are_those_that_would_be_emitted(void **unused)
         assert_int_equal(open_backend(&tv_backend_opennpu, graph, false, TV_MODE_TIMING, &state), TV_OK);
         for (size_t s = 0; s < TV_COUNTOF(steps); position += steps[s++]) {
             tv_buf words = {0}, expected = {0};
-            void *fresh; /* one that has nothing to repeat; without data it does not need the positions before */
+            void *fresh; /* has nothing to repeat at its first token; without data it does not need the positions before
+                          */
             assert_int_equal(open_backend(&tv_backend_opennpu, graph, false, TV_MODE_TIMING, &fresh), TV_OK);
             record_step(state, steps[s], position, &words);
             record_step(fresh, steps[s], position, &expected);
             tv_backend_opennpu.destroy(fresh);
+            assert_true(words.len > 0);
             assert_int_equal(words.len, expected.len);
             assert_memory_equal(words.data, expected.data, words.len);
             tv_buf_fini(&words);
@@ -347,6 +351,83 @@ static void repeated_instructions_are_those_that_would_be_emitted(void **unused)
     }
 }
 
+/* ---- Fragments and segments ---- */
+
+enum { FRAGMENT = 40 };
+
+/* Appends the segment to the words of all, and its length to the list. */
+typedef struct segment_log {
+    opennpu_lower_emitter *e;
+    tv_buf words, lengths;
+} segment_log;
+
+static tv_status log_segment(void *user)
+{
+    segment_log *log = user;
+    tv_buf_append(&log->words, log->e->program.words.data, log->e->program.words.len);
+    tv_buf_le(&log->lengths, log->e->program.words.len, 4);
+    return TV_OK;
+}
+
+/* A node: instructions, a place where a segment can end, and instructions. */
+static void emit_fragment(opennpu_lower_emitter *e)
+{
+    for (unsigned i = 0; i < FRAGMENT / 2; i++)
+        opennpu_lower_emit_vr(e, OPENNPU_VADD, i % 4, 1, 2);
+    opennpu_lower_run_full_segment(e);
+    opennpu_lower_set(e, 6, 0x01010101);
+    for (unsigned i = 4; i < FRAGMENT / 2; i++)
+        opennpu_lower_emit_vr(e, OPENNPU_VXOR, i % 4, 1, 2);
+}
+
+/* Emits `before` instructions and the node, which is repeated if it can be. Returns whether it was. */
+static bool emit_after(size_t before, const opennpu_lower_fragment *fragment, segment_log *log)
+{
+    opennpu_lower_emitter e;
+    bool repeated = false;
+    assert_int_equal(opennpu_lower_emitter_init(&e, 64, &sink), TV_OK);
+    log->e = &e;
+    opennpu_lower_begin_program(&e, log_segment, log);
+    for (size_t i = 0; i < before; i++)
+        opennpu_lower_emit_vr(&e, OPENNPU_VMUL, 7, 7, 7);
+    if (fragment)
+        repeated = opennpu_lower_repeat(&e, fragment);
+    if (!repeated)
+        emit_fragment(&e);
+    opennpu_lower_set(&e, 6, 0x01010102); /* one instruction, if the other bytes are known */
+    assert_int_equal(log_segment(log), TV_OK);
+    opennpu_lower_emitter_fini(&e);
+    return repeated;
+}
+
+static void segments_end_where_they_would_without_fragments(void **unused)
+{
+    opennpu_lower_emitter e;
+    opennpu_lower_fragment fragment = {0};
+    (void)unused;
+    assert_int_equal(opennpu_lower_emitter_init(&e, 64, &sink), TV_OK);
+    opennpu_lower_begin_program(&e, NULL, NULL);
+    opennpu_lower_begin_fragment(&e, &fragment);
+    emit_fragment(&e);
+    opennpu_lower_end_fragment(&e, &fragment);
+    assert_int_equal(fragment.words.len, 4 * FRAGMENT);
+    for (size_t before = OPENNPU_LOWER_SEGMENT - 2 * FRAGMENT; before <= OPENNPU_LOWER_SEGMENT + 1; before++) {
+        segment_log got = {0}, expected = {0};
+        bool repeated = emit_after(before, &fragment, &got);
+        (void)emit_after(before, NULL, &expected);
+        assert_int_equal(repeated, before + FRAGMENT < OPENNPU_LOWER_SEGMENT);
+        assert_int_equal(got.lengths.len, expected.lengths.len);
+        assert_memory_equal(got.lengths.data, expected.lengths.data, got.lengths.len);
+        assert_memory_equal(got.words.data, expected.words.data, expected.words.len);
+        tv_buf_fini(&got.words);
+        tv_buf_fini(&got.lengths);
+        tv_buf_fini(&expected.words);
+        tv_buf_fini(&expected.lengths);
+    }
+    tv_buf_fini(&fragment.words);
+    opennpu_lower_emitter_fini(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,6 +435,7 @@ int main(void)
         cmocka_unit_test(nodes_of_the_host_are_rejected_unless_allowed),
         cmocka_unit_test(nodes_of_the_host_are_listed),
         cmocka_unit_test(repeated_instructions_are_those_that_would_be_emitted),
+        cmocka_unit_test(segments_end_where_they_would_without_fragments),
     };
     sink = unit_sink(&logged);
     fill_numbers();

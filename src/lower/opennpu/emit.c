@@ -86,6 +86,8 @@ void opennpu_lower_label(opennpu_lower_emitter *e, const char *name)
 
 /* ---- Fragments ---- */
 
+/* Fragments of large models are as large as a seventh of their weights; with this limit some nodes are emitted again.
+ */
 enum { WORD_BYTES = 4, FRAGMENT_BYTES_MAX = 8 << 20 };
 
 bool opennpu_lower_repeat(opennpu_lower_emitter *e, const opennpu_lower_fragment *f)
@@ -115,7 +117,8 @@ void opennpu_lower_end_fragment(opennpu_lower_emitter *e, opennpu_lower_fragment
     size_t from = e->fragment_from * WORD_BYTES, bytes = e->program.words.len - from;
     if (bytes > FRAGMENT_BYTES_MAX - e->fragment_bytes)
         return;
-    tv_buf_append(&f->words, e->program.words.data + from, bytes);
+    if (bytes)
+        tv_buf_append(&f->words, e->program.words.data + from, bytes);
     memcpy(f->after, e->known_bytes, sizeof f->after);
     f->complete = !f->words.failed;
     e->fragment_bytes += f->words.len;

@@ -52,8 +52,8 @@ enum { OPENNPU_LOWER_VR_W = 4, OPENNPU_LOWER_VR_X = 5, OPENNPU_LOWER_PERIOD_MAX 
  * the program, which has an instruction for every 30 weights or so. */
 enum { OPENNPU_LOWER_SEGMENT = 1 << 16 };
 
-/* Instructions that later programs repeat: the same ones, if the same bytes are known before them. Zeroed it has none.
- */
+/* Instructions that later programs repeat: the same ones, if the same bytes are known before them. A zeroed fragment is
+ * empty. */
 typedef struct opennpu_lower_fragment {
     tv_buf words;
     int16_t before[8][4], after[8][4]; /* known bytes */
@@ -70,7 +70,7 @@ typedef struct opennpu_lower_emitter {
     uint32_t k, period;
     uint64_t masks[3], swap;   /* addresses in data memory; `swap`: scratch of three vectors */
     int16_t known_bytes[8][4]; /* of each VR: the byte in all its lanes, by plane; -1: unknown */
-    uint64_t fragment_from;    /* where the fragment begins that is recorded; UINT64_MAX: it was interrupted */
+    uint64_t fragment_from;    /* first instruction of the one being recorded; UINT64_MAX: a segment ended within it */
     size_t fragment_bytes;     /* of all fragments */
 } opennpu_lower_emitter;
 
@@ -85,7 +85,8 @@ void opennpu_lower_label(opennpu_lower_emitter *e, const char *name);     /* the
  * they would be without its end. */
 void opennpu_lower_run_full_segment(opennpu_lower_emitter *e);
 
-/* Appends the fragment, unless the known bytes are others, or a segment would end within it. */
+/* Appends the fragment. False, with nothing appended: it is not complete, the known bytes differ, or a segment would
+ * end within it. */
 bool opennpu_lower_repeat(opennpu_lower_emitter *e, const opennpu_lower_fragment *fragment);
 
 /* Records what is emitted in between as a fragment, unless a segment ends within it, or fragments take too much memory.
