@@ -22,16 +22,14 @@ os.environ["LC_ALL"] = "C.UTF-8"  # the commands draw bars of characters that ar
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROBLEMS_MAX = 60  # printed; all are counted
 SAMPLE = int(os.environ.get("TRIVET_SAMPLE", "1"))  # of how many cases of its longest loops a suite runs one
-
-
-SAMPLES = itertools.count()
+SAMPLE_CALLS = itertools.count()
 
 
 def sample(cases):
     """Every case, or with TRIVET_SAMPLE=n, which ./test sets for the build with sanitizers, every nth: each call begins at another of
     the first n, so that short lists do not always run the same one."""
     cases = tuple(cases)
-    start = 3 * next(SAMPLES) % min(SAMPLE, len(cases)) if SAMPLE > 1 and cases else 0
+    start = 3 * next(SAMPLE_CALLS) % min(SAMPLE, len(cases)) if SAMPLE > 1 and cases else 0
     return cases[start::SAMPLE]
 
 

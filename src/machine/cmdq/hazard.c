@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "machine/cmdq/hazard.h"
 
 static const uint64_t DRAM_BASE = UINT64_C(1) << 48; /* in the common address space; SPM is below it, bank after bank */
