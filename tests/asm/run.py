@@ -18,6 +18,8 @@ from suite import SAMPLE, Suite, parse_arguments  # noqa: E402
 
 TARGET = ".target pccx\n"
 MILLION = 1000000
+LINES = MILLION // SAMPLE  # the limit of sources that take long to reach it
+LIMIT_LINES = ("--line-limit", str(LINES)) if SAMPLE > 1 else ()
 
 
 def assemble(suite, name, text, *options):
@@ -50,7 +52,7 @@ def repeats(suite):
     first = rejects(suite, "count", ".rept 10000000\n\n.endr\n", limit)
     suite.expect("count: location", first.startswith("count.s:2:7: "), first[:40])
     rejects(suite, "billions", ".rept 9223372036854775807\n.set i, 1\n.endr\n", limit)
-    rejects(suite, "nested", ".rept 10000\n.rept 10000\n memset fmap_shape[0], 1, 1, 1\n.endr\n.endr\n", limit)
+    rejects(suite, "nested", ".rept 10000\n.rept 10000\n memset fmap_shape[0], 1, 1, 1\n.endr\n.endr\n", "more than %d lines [TV-A014]" % LINES, options=LIMIT_LINES)
     rejects(suite, "empty", ".rept 100000\n.rept 100000\n\n.endr\n.endr\n", limit)
     rejects(suite, "calls", ".macro m\n.set i, 1\n.endm\n.rept 500001\n m\n.endr\n", limit)
     rejects(suite, "bytes", ".rept 2\n.set i, 1" + "+1" * 20 * MILLION + "\n.endr\n", "more than 1000000 lines of 64 bytes [TV-A014]")
@@ -67,8 +69,8 @@ def macros(suite):
     depth = "nested deeper than 128 [TV-A012]"
     rejects(suite, "recursion", ".macro m\n m\n m\n.endm\n m\n", depth)
     rejects(suite, "mutual", ".macro a\n b\n.endm\n.macro b\n a\n.endm\n a\n", depth)
-    rejects(suite, "guarded", ".macro m d\n.if \\d < 100\n m \\d+1\n m \\d+1\n.endif\n.endm\n m 0\n", "expand to more than", "[TV-A014]")
-    rejects(suite, "definitions", ".macro m\n.macro n\\@\n.set i, 1\n.endm\n n\\@\n.endm\n.rept 300000\n m\n.endr\n", "more than 1000000 lines")
+    rejects(suite, "guarded", ".macro m d\n.if \\d < 100\n m \\d+1\n m \\d+1\n.endif\n.endm\n m 0\n", "expand to more than", "[TV-A014]", options=LIMIT_LINES)
+    rejects(suite, "definitions", ".macro m\n.macro n\\@\n.set i, 1\n.endm\n n\\@\n.endm\n.rept 300000\n m\n.endr\n", "more than %d lines" % LINES, options=LIMIT_LINES)
     rejects(suite, "growth", ".macro m a\n m \\a\\a\n.endm\n m x\n", "more than 1048576 bytes [TV-A014]")
     rejects(suite, "arguments", ".macro m a\n.endm\n m " + "1," * MILLION + "\n", "takes 1 arguments, not 1000001 [TV-A004]")
     many = ",".join("p%d" % i for i in range(65))
@@ -122,7 +124,7 @@ def definitions(suite):
     accepts(suite, "doubling", "".join(".equ a%d, a%d + a%d\n" % (i, i + 1, i + 1) for i in range(60)) + ".equ a60, 1\n")
     rejects(suite, "circle", ".equ a, b\n.equ b, a\n", "depends on itself [TV-A009]")
     rejects(suite, "conditions", ".if 1\n" * MILLION, "nested deeper than 256 [TV-A012]")
-    output = rejects(suite, "overlaps", ".data\n.rept 300000\n.org 0\n.byte 1\n.endr\n", "overlaps", "[TV-A020]")
+    output = rejects(suite, "overlaps", ".data\n.rept %d\n.org 0\n.byte 1\n.endr\n" % (300000 // SAMPLE), "overlaps", "[TV-A020]")
     suite.expect("overlaps: stop", "more than 200 errors" in output, output[-200:])
     rejects(suite, "undefined", ".data\n" + "".join("symbol_of_a_long_name_%d:\n" % i for i in range(200000)) +
             "".join(".word simbol_of_a_long_nam_%d\n" % i for i in range(300)), "is not defined [TV-A007]")
@@ -130,7 +132,7 @@ def definitions(suite):
 
 
 def warnings(suite):
-    status, output = assemble(suite, "warnings", ".macro k\n.warning \"number \\@\"\n.endm\n.rept 400000\n k\n.endr\n")
+    status, output = assemble(suite, "warnings", ".macro k\n.warning \"number \\@\"\n.endm\n.rept %d\n k\n.endr\n" % (400000 // SAMPLE))
     suite.equal("warnings: status", status, 0)
     suite.equal("warnings: shown", output.count(" warning: number "), 200)
     suite.expect("warnings: last", "more than 200 warnings; the others are not shown" in output, output[-300:])

@@ -19,7 +19,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from suite import ROOT, Suite, parse_arguments, sample  # noqa: E402
+from suite import ROOT, SAMPLE, Suite, parse_arguments, sample  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WAIT = 200
@@ -155,18 +155,20 @@ def scripts_run_before_the_terminal(trivet):
 
 
 def long_runs_go_back(trivet):
-    """Millions of instructions, and little memory for snapshots."""
+    """Millions of instructions (a sample has fewer), and little memory for snapshots."""
+    every = 1000000 // SAMPLE
+    last = 3 * every - 1000
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "long.s")
         with open(path, "w") as f:
-            f.write("        .target opennpu\n        .rept 1000000\n        vadd vx1, vx1, vx2\n        mma vx1, vx1\n        mma.last vr3\n        .endr\n")
-        commands = "set vx:2:s8 = 1\nstep 2999000\nx/2 s8 vx:1\nback 100\nx/2 s8 vx:1\nstep 100\nx/2 s8 vx:1\nback 1500000\nx/2 s8 vx:1\ninfo history\n"
+            f.write("        .target opennpu\n        .rept %d\n        vadd vx1, vx1, vx2\n        mma vx1, vx1\n        mma.last vr3\n        .endr\n" % every)
+        commands = "set vx:2:s8 = 1\nstep %d\nx/2 s8 vx:1\nback 100\nx/2 s8 vx:1\nstep 100\nx/2 s8 vx:1\nback %d\nx/2 s8 vx:1\ninfo history\n" % (last, last // 2)
         for memory in ("1Mi", "1Ki"):
             p = subprocess.run([trivet, "debug", path, "-c", "test", "--snapshot-memory", memory, "--json", "--line-limit", "3000000"], input=commands.encode(), stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, timeout=WAIT)
             answers = [json.loads(line) for line in p.stdout.splitlines()]
             positions = [a["stop"]["position"] for a in answers if "stop" in a]
-            assert positions == [0, 2999000, 2998900, 2999000, 1499000], positions
+            assert positions == [0, last, last - 100, last, last - last // 2], positions
             # vx1 counts the additions so far, in signed 8 bits
             lanes = [a["memory"]["values"][0] for a in answers if "memory" in a]
             assert lanes == [(((p + 2) // 3 + 128) % 256) - 128 for p in positions[1:]] or lanes == [min((p + 2) // 3, 127) for p in positions[1:]], lanes

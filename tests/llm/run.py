@@ -387,13 +387,13 @@ def tiles_of_a_prompt_match_single_tokens(_folder):
     """A token must not attend to later tokens of its tile; smaller banks have smaller tiles."""
     text = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "data", "tinyshakespeare.txt")
     cycles, nats = [], []
-    tokens = "100" if SAMPLE == 1 else "66"
-    for bank in (256, 32, 10): # tiles of 64, 16 and 2 tokens
+    tokens = "100" if SAMPLE == 1 else "18"
+    for bank in (256, 32, 10)[SAMPLE > 1:]: # tiles of 64, 16 and 2 tokens
         done = as_json("llm", MODEL, "-t", "cmdq", "--eval", text, "-n", tokens, "-D",
                        f"spm.bank_bytes={bank}Ki")["targets"][-1]
         cycles.append(done.get("prompt_cycles", 0))
         nats.append(done.get("nats", 0))
-    expect("cmdq: smaller banks have smaller tiles", cycles[0] < cycles[1] < cycles[2], cycles)
+    expect("cmdq: smaller banks have smaller tiles", cycles == sorted(set(cycles)), cycles)
     expect("cmdq: tiles of any size give the same evaluation", nats[0] > 0 and max(nats) == min(nats), nats)
 
 

@@ -888,13 +888,13 @@ static void compare_programs(unsigned k, unsigned l, generator *next, unsigned t
 static void random_programs_leave_the_state_of_the_reference(void **state)
 {
     (void)state;
-    compare_programs(64, 32, emit_any, 90000, 50);
-    compare_programs(64, 4, emit_any, 30000, 12);
-    compare_programs(64, 8, emit_any, 30000, 40);
-    compare_programs(8, 32, emit_any, 60000, 250);
-    compare_programs(4, 16, emit_any, 40000, 30);
-    compare_programs(16, 8, emit_any, 30000, 30);
-    compare_programs(32, 12, emit_any, 30000, 30);
+    compare_programs(64, 32, emit_any, 90000 / unit_sample(), 50);
+    compare_programs(64, 4, emit_any, 30000 / unit_sample(), 12);
+    compare_programs(64, 8, emit_any, 30000 / unit_sample(), 40);
+    compare_programs(8, 32, emit_any, 60000 / unit_sample(), 250);
+    compare_programs(4, 16, emit_any, 40000 / unit_sample(), 30);
+    compare_programs(16, 8, emit_any, 30000 / unit_sample(), 30);
+    compare_programs(32, 12, emit_any, 30000 / unit_sample(), 30);
 }
 
 static void immediates_write_one_byte_or_one_register(void **state)
