@@ -55,6 +55,12 @@ typedef struct tv_gemm_panel_set {
     void (*multiply_grouped)(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
                              const int32_t *offsets, size_t m, const float *scales, size_t scale_step, float factor,
                              const float *old, float *out, size_t step);
+
+    /* The product of `multiply`, scaled to BF16: y[i * step + r] = exact * row_scales[i] * scales[r], and with `add`
+     * + y[i * step + r], each operation rounded as by tv_bf16_scale. */
+    void (*multiply_scaled)(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
+                            const int32_t *offsets, size_t m, const float *row_scales, const float *scales, bool add,
+                            uint16_t *y, size_t step);
 } tv_gemm_panel_set;
 
 /* NULL: no level up to `level` has these kernels. */

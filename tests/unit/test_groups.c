@@ -201,6 +201,68 @@ static void panels_equal_sums_in_64_bits(void **state)
 }
 
 /* Rows of the maximum length with weights and inputs at their limits: the sums of INT8 use all 32 bits. */
+/* Rounded after each operation, whatever the compiler may do. */
+static uint16_t expected_scaled(int64_t sum, float row_scale, float scale, const uint16_t *addend)
+{
+    volatile float x = (float)sum;
+    x *= row_scale;
+    x *= scale;
+    if (addend)
+        x += tv_bf16_to_f32(*addend);
+    return tv_bf16_flushed_from_f32(x);
+}
+
+/* Numbers whose products and sums are of every class: ordinary, tiny, huge, not finite. */
+static uint16_t random_bf16(unit_rng *rng)
+{
+    static const uint16_t corners[] = {0, 0x8000, 0x0080, 0x8080, 0x7F7F, 0x7F80, 0xFF80, 0x7FC0, 0x0001};
+    return unit_below(rng, 8)   ? (uint16_t)(0x3B00 + unit_below(rng, 0x0A00) + unit_below(rng, 2) * 0x8000)
+           : unit_below(rng, 2) ? corners[unit_below(rng, TV_COUNTOF(corners))]
+                                : (uint16_t)unit_below(rng, 0x10000);
+}
+
+static void scaled_panels_equal_exact_sums_rounded_to_bf16(void **state)
+{
+    (void)state;
+    enum { STEP = ROWS_MAX + 7 };
+    static product p;
+    static int8_t packed[(INPUTS_MAX + TV_PANEL_TILE) * WIDEST];
+    unit_rng rng = {17};
+    for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
+        for (unsigned round = 0; round < 90 && tv_gemm_panel((tv_cpu_level)level); round++) {
+            unsigned bits = round % 3 ? 4 : 8;
+            bool many = unit_below(&rng, 3) == 0, add = unit_below(&rng, 2);
+            size_t k =
+                unit_below(&rng, 3) ? 1 + unit_below(&rng, MANY_INPUTS_WIDEST / 2) : 1 + unit_below(&rng, WIDEST / 2);
+            make(&rng, &p, bits, k * 2, 1 + unit_below(&rng, ROWS_MAX),
+                 1 + unit_below(&rng, many && k * 2 <= MANY_INPUTS_WIDEST ? INPUTS_MAX : 20));
+            int32_t offsets[INPUTS_MAX + TV_PANEL_TILE];
+            float row_scales[INPUTS_MAX], scales[ROWS_MAX];
+            uint16_t y[INPUTS_MAX * STEP], old[INPUTS_MAX * STEP];
+            for (size_t i = 0; i < p.m; i++)
+                row_scales[i] = tv_bf16_to_f32(random_bf16(&rng));
+            for (size_t r = 0; r < p.rows; r++)
+                scales[r] = tv_bf16_to_f32(random_bf16(&rng));
+            for (size_t i = 0; i < p.m * STEP; i++)
+                y[i] = old[i] = random_bf16(&rng);
+            const tv_gemm_panel_set *panel = tv_gemm_panel((tv_cpu_level)level);
+            const tv_gemm_panel_weights w = panel_weights(&rng, &p);
+            panel->pack(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, false, packed, offsets);
+            for (size_t from = 0; from < p.rows; from += TV_PANEL_PAIR) {
+                size_t count = p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR;
+                const float *own = at_the_end(1, scales + from, count * sizeof *scales);
+                panel->multiply_scaled(&w, from, count, packed, offsets, p.m, row_scales, own, add, y + from, STEP);
+            }
+            for (size_t i = 0; i < p.m; i++)
+                for (size_t r = 0; r < STEP; r++) {
+                    size_t at = i * STEP + r;
+                    assert_int_equal(y[at], r >= p.rows ? old[at]
+                                                        : expected_scaled(exact_sum(&p, i, r, 0, p.k), row_scales[i],
+                                                                          scales[r], add ? &old[at] : NULL));
+                }
+        }
+}
+
 static void check_longest_sum(const tv_gemm_panel_set *panel, unsigned bits, int weight, int8_t input)
 {
     enum { LONGEST = 1 << 16 };
@@ -236,6 +298,7 @@ int main(void)
         cmocka_unit_test(groups_of_every_level_have_the_canonical_order),
         cmocka_unit_test(panels_of_groups_have_the_canonical_order),
         cmocka_unit_test(panels_equal_sums_in_64_bits),
+        cmocka_unit_test(scaled_panels_equal_exact_sums_rounded_to_bf16),
         cmocka_unit_test(the_longest_sums_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -398,7 +398,8 @@ TARGET static void store_totals(const float *p, size_t used, size_t count, size_
         }
 }
 
-static const tv_panel_steps steps = {ROW_BYTES, pack_weights, pack_scales, multiply_tiles, add_groups, store_totals};
+static const tv_panel_steps steps = {ROW_BYTES,  pack_weights, pack_scales, multiply_tiles,
+                                     add_groups, store_totals, NULL};
 
 static void multiply(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
                      const int32_t *offsets, size_t m, int32_t *out)
@@ -413,7 +414,15 @@ static void multiply_grouped(const tv_gemm_panel_weights *w, size_t from, size_t
     tv_panels_multiply_grouped(&steps, w, from, count, packed, offsets, m, scales, scale_step, factor, old, out, step);
 }
 
-const tv_gemm_panel_set tv_gemm_panel_avx2 = {pack_activations, multiply, multiply_grouped};
+static void multiply_scaled(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
+                            const int32_t *offsets, size_t m, const float *row_scales, const float *scales, bool add,
+                            uint16_t *y, size_t step)
+{
+    tv_panels_multiply_scaled(&steps, w, from,
+                              &(tv_panel_scaled){w->bits, count, packed, offsets, m, row_scales, scales, add, y, step});
+}
+
+const tv_gemm_panel_set tv_gemm_panel_avx2 = {pack_activations, multiply, multiply_grouped, multiply_scaled};
 #else
 typedef int tv_no_panel_avx2; /* ISO C wants a declaration */
 #endif

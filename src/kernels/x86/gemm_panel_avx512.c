@@ -300,7 +300,51 @@ TARGET static void store_totals(const float *p, size_t used, size_t count, size_
     }
 }
 
-static const tv_panel_steps steps = {BLOCK, pack_weights, pack_scales, multiply_tiles, add_groups, store_totals};
+/* ---- One sum of each row, scaled to BF16 ---- */
+
+/* A tile of activations times one panel; `mask` has its rows of weights. */
+TARGET TV_INLINE void scale_tile(unsigned bits, const uint8_t *panel, size_t length, const tv_panel_scaled *p,
+                                 size_t first, const int8_t *packed, __m512 scale, __mmask16 mask, uint16_t *y)
+{
+    __m512i sums[TILE];
+    for (unsigned i = 0; i < TILE; i++)
+        sums[i] = _mm512_set1_epi32(p->offsets[first + i]);
+    add_steps(bits, panel, length, packed, sums);
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < TILE; i++) {
+        if (first + i == p->m)
+            break;
+        __m512 x = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[i]), _mm512_set1_ps(p->row_scales[first + i]));
+        x = _mm512_mul_ps(x, scale);
+        if (p->add)
+            x = _mm512_add_ps(x, tv_bf16_to_f32_x16(_mm256_maskz_loadu_epi16(mask, y + i * p->step)));
+        _mm256_mask_storeu_epi16(y + i * p->step, mask, tv_bf16_flushed_from_f32_x16(x));
+    }
+}
+
+TARGET TV_INLINE void scale_all(unsigned bits, const uint8_t *panels, size_t length, const tv_panel_scaled *p)
+{
+    const __mmask32 mask = first_bits(p->count);
+    for (size_t first = 0; first < p->m; first += TILE)
+        for (unsigned half = 0; half < 2 && half * ROWS < p->count; half++) {
+            __mmask16 rows = (__mmask16)(mask >> half * ROWS);
+            scale_tile(bits, panels + half * ROWS * BLOCK, length, p, first,
+                       p->packed + tv_gemm_panel_packed_bytes(first, length),
+                       _mm512_maskz_loadu_ps(rows, p->scales + half * ROWS), rows,
+                       p->y + first * p->step + half * ROWS);
+        }
+}
+
+TARGET static void multiply_scaled_tiles(const uint8_t *panels, size_t length, const tv_panel_scaled *p)
+{
+    if (p->bits == 4)
+        scale_all(4, panels, length, p);
+    else
+        scale_all(8, panels, length, p);
+}
+
+static const tv_panel_steps steps = {BLOCK,      pack_weights, pack_scales,          multiply_tiles,
+                                     add_groups, store_totals, multiply_scaled_tiles};
 
 static void multiply(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
                      const int32_t *offsets, size_t m, int32_t *out)
@@ -315,7 +359,15 @@ static void multiply_grouped(const tv_gemm_panel_weights *w, size_t from, size_t
     tv_panels_multiply_grouped(&steps, w, from, count, packed, offsets, m, scales, scale_step, factor, old, out, step);
 }
 
-const tv_gemm_panel_set tv_gemm_panel_avx512 = {pack_activations, multiply, multiply_grouped};
+static void multiply_scaled(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
+                            const int32_t *offsets, size_t m, const float *row_scales, const float *scales, bool add,
+                            uint16_t *y, size_t step)
+{
+    tv_panels_multiply_scaled(&steps, w, from,
+                              &(tv_panel_scaled){w->bits, count, packed, offsets, m, row_scales, scales, add, y, step});
+}
+
+const tv_gemm_panel_set tv_gemm_panel_avx512 = {pack_activations, multiply, multiply_grouped, multiply_scaled};
 #else
 typedef int tv_no_panel_avx512; /* ISO C wants a declaration */
 #endif

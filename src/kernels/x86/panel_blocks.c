@@ -3,6 +3,8 @@
 #if defined(__x86_64__)
 #include "kernels/x86/panel_blocks.h"
 
+#include "kernels/bf16.h"
+
 enum {
     PAIR = TV_PANEL_PAIR,
     TILE = TV_PANEL_TILE,
@@ -28,6 +30,24 @@ void tv_panels_multiply(const tv_panel_steps *v, const tv_gemm_panel_weights *w,
         v->multiply_tiles(w->bits, panels, length * 8 / w->bits, packed + at * 8 / w->bits * TILE, step, m, tile);
     }
     memcpy(out, tile, m * PAIR * sizeof *out);
+}
+
+void tv_panels_multiply_scaled(const tv_panel_steps *v, const tv_gemm_panel_weights *w, size_t from,
+                               const tv_panel_scaled *p)
+{
+    size_t bytes = w->k * w->bits / 8;
+    if (v->multiply_scaled && bytes <= BLOCK) {
+        _Alignas(64) uint8_t panels[PAIR * TV_PANEL_ROW_MAX];
+        v->pack_weights(w, from, p->count, 0, bytes, panels);
+        v->multiply_scaled(panels, w->k, p);
+        return;
+    }
+    int32_t exact[TV_PANEL_M_MAX * PAIR];
+    tv_panels_multiply(v, w, from, p->count, p->packed, p->offsets, p->m, exact);
+    for (size_t i = 0; i < p->m; i++) {
+        uint16_t *y = p->y + i * p->step;
+        tv_bf16_scale(exact + i * PAIR, 1, p->row_scales[i], p->scales, p->add ? y : NULL, p->count, y);
+    }
 }
 
 /* Prefetches the next block of 32 rows: chunk `chunk` of `chunks`, to spread the loads over the computation. Addresses

@@ -30,6 +30,19 @@ typedef struct tv_panel_groups {
     size_t used;         /* number of partial sums that have groups */
 } tv_panel_groups;
 
+/* The operands of tv_gemm_panel_set.multiply_scaled, without the weights. */
+typedef struct tv_panel_scaled {
+    unsigned bits;
+    size_t count;
+    const int8_t *packed;
+    const int32_t *offsets;
+    size_t m;
+    const float *row_scales, *scales;
+    bool add;
+    uint16_t *y;
+    size_t step;
+} tv_panel_scaled;
+
 /* The steps of a variant. Arrays that they read and write as vectors are aligned to 64 bytes. */
 typedef struct tv_panel_steps {
     size_t row_bytes; /* of a panel: a panel begins TV_PANEL_ROWS * row_bytes after the previous one */
@@ -55,14 +68,20 @@ typedef struct tv_panel_steps {
      * them in rows `step` apart. Partial sums from `used` on are 0. */
     void (*store_totals)(const float *p, size_t used, size_t count, size_t m, const float *old, float *out,
                          size_t step);
+
+    /* Both panels, which have whole rows of `length` elements, times m rows of activations, scaled, as
+     * tv_gemm_panel_set.multiply_scaled. NULL: exact sums are scaled afterwards. */
+    void (*multiply_scaled)(const uint8_t *panels, size_t length, const tv_panel_scaled *p);
 } tv_panel_steps;
 
-/* tv_gemm_panel_set.multiply and .multiply_grouped with the steps of a variant. */
+/* tv_gemm_panel_set.multiply, .multiply_grouped and .multiply_scaled with the steps of a variant. */
 void tv_panels_multiply(const tv_panel_steps *v, const tv_gemm_panel_weights *w, size_t from, size_t count,
                         const int8_t *packed, const int32_t *offsets, size_t m, int32_t *out);
 void tv_panels_multiply_grouped(const tv_panel_steps *v, const tv_gemm_panel_weights *w, size_t from, size_t count,
                                 const int8_t *packed, const int32_t *offsets, size_t m, const float *scales,
                                 size_t scale_step, float factor, const float *old, float *out, size_t step);
+void tv_panels_multiply_scaled(const tv_panel_steps *v, const tv_gemm_panel_weights *w, size_t from,
+                               const tv_panel_scaled *p);
 
 /* The address of a row, which may be past the last one; it is then not read. */
 static inline const void *tv_panel_row(const void *rows, size_t stride, size_t r)

@@ -117,7 +117,9 @@ typedef struct matrix_memory {
     int32_t *sum;                   /* [m] of each row of q; for panels its offsets */
     int32_t *acc;                   /* [WEIGHT_BLOCK][m] exact sums; not for panels */
     uint8_t *row;                   /* one weight row */
-    uint16_t *y;                    /* [m][n] results */
+    uint16_t *y;                    /* [m][n] results, in rows y_step apart */
+    size_t y_step;
+    bool in_place; /* y is the destination in L2 */
 } matrix_memory;
 
 static void *carve(uint8_t **p, size_t bytes)
@@ -127,11 +129,15 @@ static void *carve(uint8_t **p, size_t bytes)
     return at;
 }
 
+static size_t padded_elements(size_t n) { return tv_ceil_div(n, PCCX_LANES) * PCCX_LANES; }
+
 static bool alloc_matrix(pccx_machine *m, const pccx_op *op, matrix_memory *mem)
 {
     mem->beats = tv_ceil_div(op->k, TV_S4_BEAT);
-    size_t rows = op->m, outputs = rows * op->n, padded = mem->beats * TV_S4_BEAT;
+    size_t rows = op->m, padded = mem->beats * TV_S4_BEAT;
     mem->panel = rows >= PANEL_MIN_ROWS ? tv_gemm_panel(m->level) : NULL;
+    mem->in_place = mem->panel && op->dst != PCCX_TAG_FIFO && !m->values;
+    size_t outputs = mem->in_place ? 0 : rows * op->n;
     mem->stride = tv_gemm_s4s8_packed_bytes(mem->beats);
     size_t q = mem->panel ? rows * padded : padded,
            packed = mem->panel ? tv_gemm_panel_packed_bytes(rows, padded) : rows * mem->stride;
@@ -150,7 +156,8 @@ static bool alloc_matrix(pccx_machine *m, const pccx_op *op, matrix_memory *mem)
     mem->acc = carve(&p, acc * sizeof(int32_t));
     mem->scale = carve(&p, op->n * sizeof(float));
     mem->row = carve(&p, padded / 2);
-    mem->y = carve(&p, outputs * 2);
+    mem->y = mem->in_place ? (uint16_t *)(void *)pccx_l2_at(m, op->dst) : carve(&p, outputs * 2);
+    mem->y_step = mem->in_place ? padded_elements(op->n) : op->n;
     memset(mem->q, 0, q);
     return true;
 }
@@ -210,11 +217,12 @@ static uint16_t max_bf16(uint16_t a, uint16_t b)
     return x > y || (x == y && !tv_bf16_is_negative(a)) ? a : b;
 }
 
-static uint16_t find_max(const uint16_t *y, size_t n)
+static uint16_t find_max_rows(const uint16_t *y, size_t m, size_t n, size_t step)
 {
     uint16_t e_max = TV_BF16_NAN;
-    for (size_t i = 0; i < n; i++)
-        e_max = max_bf16(e_max, y[i]);
+    for (size_t r = 0; r < m; r++)
+        for (size_t i = 0; i < n; i++)
+            e_max = max_bf16(e_max, y[r * step + i]);
     return e_max;
 }
 
@@ -251,7 +259,7 @@ static void append_inner(tv_values *values, uint64_t element, int32_t sum, doubl
 static void scale_outputs(const product *p, uint32_t r, const int32_t *acc, size_t step, size_t from, size_t count)
 {
     const matrix_memory *mem = p->mem;
-    uint16_t *y = mem->y + r * (size_t)p->op->n + p->first + from;
+    uint16_t *y = mem->y + r * mem->y_step + p->first + from;
     for (size_t i = 0; p->values && i < count; i++)
         append_inner(p->values, r * (uint64_t)p->op->n + p->first + from + i, acc[i * step],
                      (double)mem->row_scale[r] * (double)mem->scale[p->first + from + i]);
@@ -281,8 +289,14 @@ static void multiply_panels(void *user, uint64_t from, uint64_t to)
     for (uint32_t i = 0; i < p->op->m; i += TV_PANEL_M_MAX)
         for (size_t j = from * TV_PANEL_PAIR; j < tv_min_u64(p->rows, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR) {
             size_t inputs = tv_min_u64(p->op->m - i, TV_PANEL_M_MAX), count = tv_min_u64(p->rows - j, TV_PANEL_PAIR);
-            mem->panel->multiply(&w, j, count, mem->packed + tv_gemm_panel_packed_bytes(i, w.k), mem->sum + i, inputs,
-                                 exact);
+            const int8_t *packed = mem->packed + tv_gemm_panel_packed_bytes(i, w.k);
+            if (!p->values) {
+                mem->panel->multiply_scaled(&w, j, count, packed, mem->sum + i, inputs, mem->row_scale + i,
+                                            mem->scale + p->first + j, p->op->accumulate,
+                                            mem->y + i * mem->y_step + p->first + j, mem->y_step);
+                continue;
+            }
+            mem->panel->multiply(&w, j, count, packed, mem->sum + i, inputs, exact);
             for (size_t r = 0; r < inputs; r++)
                 scale_outputs(p, i + (uint32_t)r, exact + r * TV_PANEL_PAIR, 1, j, count);
         }
@@ -297,8 +311,8 @@ static void multiply_blocks(pccx_machine *m, const pccx_op *op, const matrix_mem
         mem->scale[n] = 1.0f;
     if (pccx_MATRIX_w_scale(op->word))
         read_scales(&stream, op->n, mem->scale);
-    for (uint32_t r = 0; r < op->m && op->accumulate; r++)
-        pccx_load_lanes(m, op->dst + r * tv_ceil_div(op->n, PCCX_LANES), op->n, mem->y + r * (size_t)op->n);
+    for (uint32_t r = 0; r < op->m && op->accumulate && !mem->in_place; r++)
+        pccx_load_lanes(m, op->dst + r * tv_ceil_div(op->n, PCCX_LANES), op->n, mem->y + r * mem->y_step);
     for (; p.first < op->n; p.first += (uint32_t)p.rows) {
         size_t left = op->n - p.first, max = mem->panel || left < WEIGHT_BLOCK ? left : WEIGHT_BLOCK;
         p.weights = read_rows(&stream, mem->beats, max, mem->row, &p.rows);
@@ -310,17 +324,20 @@ static void multiply_blocks(pccx_machine *m, const pccx_op *op, const matrix_mem
     }
 }
 
-/* Stores mem->y, which nothing can prevent any more. */
+/* Stores mem->y, which nothing can prevent any more; in place only zeros after each row. */
 static void store_outputs(pccx_machine *m, const pccx_op *op, const matrix_memory *mem)
 {
     if (op->src == PCCX_TAG_FIFO)
         pccx_pop_fifo(m, PCCX_FIFO_TO_GEMV, op->k);
     for (uint32_t r = 0; r < op->m; r++) {
         uint64_t dst = op->dst == PCCX_TAG_FIFO ? PCCX_TAG_FIFO : op->dst + r * tv_ceil_div(op->n, PCCX_LANES);
-        pccx_store_vector(m, (uint32_t)dst, PCCX_FIFO_TO_SFU, mem->y + (size_t)r * op->n, op->n);
+        if (mem->in_place)
+            pccx_clear_padding(pccx_l2_at(m, dst), op->n);
+        else
+            pccx_store_vector(m, (uint32_t)dst, PCCX_FIFO_TO_SFU, mem->y + (size_t)r * op->n, op->n);
     }
     if (pccx_MATRIX_findemax(op->word))
-        m->e_max = find_max(mem->y, (size_t)op->m * op->n);
+        m->e_max = find_max_rows(mem->y, op->m, op->n, mem->y_step);
 }
 
 /* ---- One vector, L2 to L2, whose weights are contiguous ---- */
