@@ -13,11 +13,12 @@ bool pccx_resolve(const pccx_control *control, unsigned row, uint64_t word, pccx
 {
     assert(row < control->isa->insn_count);
     const pccx_handler *handler = row < PCCX_INSNS ? &control->handlers[row] : &pccx_extension_handler;
-    *op = (pccx_op){.insn = &control->isa->insns[row],
-                    .handler = handler,
-                    .row = (uint16_t)row,
-                    .word = word,
-                    .path = PCCX_PATH_NONE,
-                    .flow = PCCX_FLOW_NONE};
+    memset(op, 0, offsetof(pccx_op, ranges)); /* ranges and constants are read up to their numbers only */
+    op->insn = &control->isa->insns[row];
+    op->handler = handler;
+    op->row = (uint16_t)row;
+    op->word = word;
+    op->path = PCCX_PATH_NONE;
+    op->flow = PCCX_FLOW_NONE;
     return handler->resolve(control, op, why);
 }

@@ -101,6 +101,16 @@ typedef struct pccx_op {
     pccx_constant constants[PCCX_CONSTANTS_MAX];
 } pccx_op;
 
+/* *to = *from, without the unused ranges and constants, which are most of its bytes. */
+static inline void pccx_copy_op(pccx_op *to, const pccx_op *from)
+{
+    memcpy(to, from, offsetof(pccx_op, ranges));
+    for (unsigned i = 0; i < from->range_count; i++)
+        to->ranges[i] = from->ranges[i];
+    for (unsigned i = 0; i < from->constant_count; i++)
+        to->constants[i] = from->constants[i];
+}
+
 /* The part of weight descriptor `*d`, from `*offset` on, that an operation with `left` stream bytes to go takes. */
 static inline uint64_t pccx_weights_chunk(const tv_descriptor *d, uint64_t offset, uint64_t left)
 {

@@ -348,7 +348,7 @@ static uint64_t attribute_stalls(pccx_timing *t, const pccx_op *op, int64_t inde
 static void start_operation(pccx_timing *t, const pccx_op *op, int64_t index, uint64_t cycle, bool forwarded)
 {
     pccx_slot *slot = &t->slots[op->engine];
-    slot->op = *op; /* member by member: no copy of it on the way */
+    pccx_copy_op(&slot->op, op);
     slot->used = true;
     slot->end_known = slot->reported = false;
     slot->forwarded = forwarded;
