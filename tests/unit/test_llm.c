@@ -450,8 +450,38 @@ static void appended_values_are_rounded_like_values_packed_at_once(void **state)
         float few[PCCX_LOWER_BEAT_WEIGHTS] = {0};
         memcpy(few, values, from * sizeof *few);
         pccx_lower_round(few, from, scale, appended, NULL);
-        pccx_lower_round_more(values, from, n, scale, appended);
+        for (uint32_t i = from; i < n; i++)
+            pccx_lower_round_next(&values[i], &scale, 1, i, appended);
         assert_memory_equal(at_once, appended, sizeof at_once);
+    }
+}
+
+/* Each row gets its own value with its own scale, and its other values stay. */
+static void values_are_appended_to_each_row(void **state)
+{
+    (void)state;
+    enum { ROWS = 150 };
+    unit_rng rng = {10};
+    static uint8_t beats[ROWS * PCCX_LOWER_BEAT_BYTES], old[sizeof beats], alone[PCCX_LOWER_BEAT_BYTES];
+    for (unsigned round = 0; round < 100; round++) {
+        float values[ROWS], scales[ROWS];
+        uint32_t rows = 1 + (uint32_t)unit_below(&rng, ROWS), at = (uint32_t)unit_below(&rng, PCCX_LOWER_BEAT_WEIGHTS);
+        for (uint32_t i = 0; i < ROWS; i++) {
+            values[i] = unit_below(&rng, 50) ? ((float)unit_below(&rng, 40001) - 20000) * 3e-4f : NAN;
+            scales[i] = unit_below(&rng, 9) ? ((float)unit_below(&rng, 2000) - 1000) * 1e-3f : 0;
+        }
+        for (size_t i = 0; i < sizeof beats; i++)
+            old[i] = beats[i] = (uint8_t)unit_next(&rng);
+        pccx_lower_round_next(values, scales, rows, at, beats);
+        for (uint32_t i = 0; i < ROWS; i++) {
+            memcpy(alone, old + i * sizeof alone, sizeof alone);
+            if (i < rows) {
+                int q = scales[i] == 0 || isnan(values[i]) ? 0 : (int)rint(fmax(-8, fmin(7, values[i] / scales[i])));
+                alone[at / 2] =
+                    (uint8_t)(at % 2 ? (alone[at / 2] & 0x0F) | (q & 15) << 4 : (alone[at / 2] & 0xF0) | (q & 15));
+            }
+            assert_memory_equal(beats + i * sizeof alone, alone, sizeof alone);
+        }
     }
 }
 
@@ -496,6 +526,7 @@ int main(void)
         cmocka_unit_test(pccx_is_close_to_the_host_in_every_layer),
         cmocka_unit_test(written_programs_reproduce_every_bit_and_cycle),
         cmocka_unit_test(appended_values_are_rounded_like_values_packed_at_once),
+        cmocka_unit_test(values_are_appended_to_each_row),
         cmocka_unit_test(models_of_odd_dimensions_run_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

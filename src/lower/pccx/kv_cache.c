@@ -11,6 +11,7 @@
  * had. */
 #include <stdlib.h>
 
+#include "kernels/clones.h"
 #include "lower/pccx/state.h"
 #include "num/float.h"
 
@@ -25,6 +26,32 @@ static uint64_t value_block_addr(const pccx_lowering *l, uint32_t cache, uint32_
     uint32_t blocks = (pccx_lower_cache_positions(l, cache) + PCCX_LOWER_BLOCK - 1) / PCCX_LOWER_BLOCK;
     return l->map.values[cache] +
            ((uint64_t)head * blocks + block % blocks) * l->cache_planes * pccx_lower_value_bytes(l, cache);
+}
+
+/* ---- Incomplete blocks ---- */
+
+bool pccx_lower_alloc_value_blocks(pccx_lowering *l, uint32_t cache)
+{
+    const tv_graph_cache *shape = &l->graph->caches.data[cache];
+    size_t heads = shape->heads, rows = heads * shape->value_dim;
+    pccx_lower_value_blocks *b = &l->value_blocks[cache];
+    b->values = calloc(rows, PCCX_LOWER_BLOCK * sizeof *b->values);
+    b->absmax = calloc(rows, sizeof *b->absmax);
+    b->scales = calloc(rows, sizeof *b->scales);
+    b->rescale_count = calloc(rows, sizeof *b->rescale_count);
+    b->packed = calloc(heads, sizeof *b->packed);
+    b->images = calloc(heads, pccx_lower_value_bytes(l, cache));
+    return b->values && b->absmax && b->scales && b->rescale_count && b->packed && b->images;
+}
+
+void pccx_lower_free_value_blocks(pccx_lower_value_blocks *b)
+{
+    free(b->values);
+    free(b->absmax);
+    free(b->scales);
+    free(b->rescale_count);
+    free(b->packed);
+    free(b->images);
 }
 
 /* ---- Packing ---- */
@@ -83,94 +110,111 @@ static void pack_key(const packing *p, uint32_t head, uint32_t row)
     }
 }
 
-static void update_scale(const pccx_lowering *l, const float *values, pccx_lower_value_row *row)
+static size_t first_row(const packing *p, uint32_t head) { return (size_t)head * p->shape->value_dim; }
+
+static void update_scale(const pccx_lowering *l, const float *values, pccx_lower_value_blocks *b, size_t row)
 {
-    if (row->rescale_count) {
-        row->scale = pccx_lower_choose_scale(l->scale_search, values, row->rescale_count, row->absmax);
-        row->packed = 0;
-    }
-    row->rescale_count = 0;
+    if (b->rescale_count[row])
+        b->scales[row] = pccx_lower_choose_scale(l->scale_search, values, b->rescale_count[row], b->absmax[row]);
+    b->rescale_count[row] = 0;
 }
 
-/* Packs a row of a block with `count` values, in a single plane. While the scale is unchanged, only new values are
- * added: mostly one, for which the others are not read. */
-static void pack_row(const pccx_lowering *l, const float *row_values, uint32_t count, pccx_lower_value_row *row)
+/* The `count` values of an element of a head, of which only every dim-th is its own. */
+static void gather_values(const float *block, uint32_t dim, uint32_t count, float values[PCCX_LOWER_BLOCK])
 {
-    if (!row->rescale_count && row->packed > 0) {
-        pccx_lower_round_more(row_values, row->packed, count, row->scale, row->beat);
-    } else {
-        float values[PCCX_LOWER_BLOCK] = {0};
-        memcpy(values, row_values, count * sizeof *values);
-        update_scale(l, values, row);
-        row->scale_bits = pccx_lower_round(values, count, row->scale, row->beat, NULL);
-    }
-    row->packed = count;
+    memset(values, 0, PCCX_LOWER_BLOCK * sizeof *values);
+    for (uint32_t j = 0; j < count; j++)
+        values[j] = block[(size_t)j * dim];
 }
 
-/* The same in several planes, each with the remainder of the previous one. */
-static void pack_row_planes(const packing *p, float *values, uint32_t count, pccx_lower_value_row *row, uint8_t *scale,
-                            uint8_t *beat)
+/* Updates the image of a head to `count` positions. Rows whose scale is unchanged get their new values only, mostly
+ * one. */
+static void update_image(const packing *p, uint32_t head, uint32_t count, const float *block)
 {
     const pccx_lowering *l = p->l;
+    pccx_lower_value_blocks *b = &l->value_blocks[p->cache];
+    uint32_t d = p->shape->value_dim;
+    size_t first = first_row(p, head);
+    uint8_t *scales = b->images + head * pccx_lower_value_bytes(l, p->cache),
+            *beats = scales + pccx_lower_l2_size(d) * PCCX_LOWER_WORD_BYTES;
+    for (uint32_t at = b->packed[head]; at > 0 && at < count; at++)
+        pccx_lower_round_next(block + (size_t)at * d, b->scales + first, d, at, beats);
+    for (uint32_t i = 0; i < d; i++) {
+        float values[PCCX_LOWER_BLOCK];
+        if (!b->rescale_count[first + i])
+            continue;
+        gather_values(block + i, d, count, values);
+        update_scale(l, values, b, first + i);
+        tv_store_le(
+            scales + 2 * i,
+            pccx_lower_round(values, count, b->scales[first + i], beats + (size_t)i * PCCX_LOWER_BEAT_BYTES, NULL), 2);
+    }
+    b->packed[head] = count;
+}
+
+/* A row in several planes, each with the remainder of the previous one. */
+static void pack_planes(const packing *p, float *values, uint32_t count, size_t row, uint8_t *scale, uint8_t *beat)
+{
+    const pccx_lowering *l = p->l;
+    pccx_lower_value_blocks *b = &l->value_blocks[p->cache];
     uint64_t bytes = pccx_lower_value_bytes(l, p->cache);
-    update_scale(l, values, row);
-    tv_store_le(scale, pccx_lower_round(values, count, row->scale, beat, values), 2);
+    update_scale(l, values, b, row);
+    tv_store_le(scale, pccx_lower_round(values, count, b->scales[row], beat, values), 2);
     for (unsigned plane = 1; plane < l->cache_planes; plane++)
         tv_store_le(scale + plane * bytes, pccx_lower_quantize(l->scale_search, values, count, beat + plane * bytes),
                     2);
 }
 
 /* Packs a block of a head's values, up to and including `position`. */
-static void pack_block(const packing *p, uint32_t head, uint32_t position, const float *block,
-                       pccx_lower_value_row *rows)
+static void pack_block(const packing *p, uint32_t head, uint32_t position, const float *block)
 {
     const pccx_lowering *l = p->l;
     uint32_t d = p->shape->value_dim, count = position % PCCX_LOWER_BLOCK + 1;
     uint8_t *scales = packed_block(p, head, position / PCCX_LOWER_BLOCK),
             *beats = scales + pccx_lower_l2_size(d) * PCCX_LOWER_WORD_BYTES;
-    for (uint32_t i = 0; i < d; i++, scales += 2, beats += PCCX_LOWER_BEAT_BYTES) {
-        const float *row_values = block + (size_t)i * PCCX_LOWER_BLOCK;
-        if (l->cache_planes > 1) {
-            float values[PCCX_LOWER_BLOCK] = {0};
-            memcpy(values, row_values, count * sizeof *values);
-            pack_row_planes(p, values, count, &rows[i], scales, beats);
-            continue;
-        }
-        pack_row(l, row_values, count, &rows[i]);
-        tv_store_le(scales, rows[i].scale_bits, 2);
-        memcpy(beats, rows[i].beat, PCCX_LOWER_BEAT_BYTES);
+    if (l->cache_planes == 1) {
+        uint64_t bytes = pccx_lower_value_bytes(l, p->cache);
+        update_image(p, head, count, block);
+        memcpy(scales, l->value_blocks[p->cache].images + head * bytes, bytes);
+        return;
+    }
+    for (uint32_t i = 0; i < d; i++) {
+        float values[PCCX_LOWER_BLOCK];
+        gather_values(block + i, d, count, values);
+        pack_planes(p, values, count, first_row(p, head) + i, scales + 2 * i,
+                    beats + (size_t)i * PCCX_LOWER_BEAT_BYTES);
     }
 }
 
-/* Appends a value to a row of `count` values: updates the absmax and decides whether a new scale is needed. */
-static void append_value(pccx_lower_value_row *row, float value, uint32_t count)
+/* Appends a value to each of `n` rows of `count` values: updates the absmax and decides whether a new scale is needed.
+ */
+TV_CLONES static void append_values(const float *values, uint32_t n, uint32_t count, float *absmax,
+                                    uint32_t *rescale_count)
 {
-    bool is_absmax = count == 0 ||
-                     tv_f32_abs(tv_f32_bits(value)) >
-                         tv_f32_abs(tv_f32_bits(row->absmax)); /* compares bits, so non-finite values are the largest */
-    if (count == 0)
-        row->packed = 0;
-    if (is_absmax)
-        row->absmax = value;
-    if (is_absmax || (count & (count + 1)) == 0)
-        row->rescale_count = count + 1;
+    bool every = (count & (count + 1)) == 0; /* of 0, 1, 3, 7, … values, before this one */
+    for (uint32_t i = 0; i < n; i++) {
+        /* compares bits, so non-finite values are the largest */
+        bool is_absmax = count == 0 || tv_f32_abs(tv_f32_bits(values[i])) > tv_f32_abs(tv_f32_bits(absmax[i]));
+        absmax[i] = is_absmax ? values[i] : absmax[i];
+        rescale_count[i] = is_absmax || every ? count + 1 : rescale_count[i];
+    }
 }
 
 /* A block is packed when it is complete, or at the last row of the step. */
 static void pack_value(const packing *p, uint32_t head, uint32_t row)
 {
     const pccx_lowering *l = p->l;
+    pccx_lower_value_blocks *b = &l->value_blocks[p->cache];
     uint32_t d = p->shape->value_dim, position = l->position + row, count = position % PCCX_LOWER_BLOCK;
-    size_t first_row = (size_t)head * d;
-    float *block = l->blocks[p->cache] + first_row * PCCX_LOWER_BLOCK;
-    pccx_lower_value_row *rows = l->value_rows[p->cache] + first_row;
-    const float *value = p->values + ((size_t)row * p->shape->heads + head) * d;
-    for (uint32_t i = 0; i < d; i++) {
-        block[(size_t)i * PCCX_LOWER_BLOCK + count] = value[i];
-        append_value(&rows[i], value[i], count);
-    }
+    size_t first = first_row(p, head);
+    float *block = b->values + first * PCCX_LOWER_BLOCK;
+    const float *values = p->values + ((size_t)row * p->shape->heads + head) * d;
+    memcpy(block + (size_t)count * d, values, d * sizeof *block);
+    append_values(values, d, count, b->absmax + first, b->rescale_count + first);
+    if (count == 0)
+        b->packed[head] = 0;
     if (count == PCCX_LOWER_BLOCK - 1 || row + 1 == l->rows)
-        pack_block(p, head, position, block, rows);
+        pack_block(p, head, position, block);
 }
 
 static void pack_heads(void *user, uint64_t from, uint64_t to)

@@ -22,10 +22,8 @@ static void destroy(void *state)
     for (size_t i = 0; l->host_nodes && i < l->graph->nodes.count; i++)
         tv_host_node_free(l->host_nodes[i]);
     for (size_t i = 0; i < l->graph->caches.count; i++) {
-        if (l->blocks)
-            free(l->blocks[i]);
-        if (l->value_rows)
-            free(l->value_rows[i]);
+        if (l->value_blocks)
+            pccx_lower_free_value_blocks(&l->value_blocks[i]);
     }
     free(l->kept_values);
     free(l->host_nodes);
@@ -34,8 +32,7 @@ static void destroy(void *state)
     pccx_lower_plan_fini(&l->plan);
     free(l->map.keys);
     free(l->map.values);
-    free(l->blocks);
-    free(l->value_rows);
+    free(l->value_blocks);
     free(l);
 }
 
@@ -48,16 +45,11 @@ static tv_status allocate(pccx_lowering *l, const tv_diag_sink *sink)
     l->host_nodes = calloc(g->nodes.count + 1, sizeof *l->host_nodes);
     l->map.keys = calloc(g->caches.count + 1, sizeof *l->map.keys);
     l->map.values = calloc(g->caches.count + 1, sizeof *l->map.values);
-    l->blocks = calloc(g->caches.count + 1, sizeof *l->blocks);
-    l->value_rows = calloc(g->caches.count + 1, sizeof *l->value_rows);
+    l->value_blocks = calloc(g->caches.count + 1, sizeof *l->value_blocks);
     bool ok = l->folds && l->host_nodes && l->constants && l->kept_values && l->map.keys && l->map.values &&
-              l->blocks && l->value_rows;
-    for (size_t i = 0; i < g->caches.count && ok; i++) {
-        size_t rows = (size_t)g->caches.data[i].heads * g->caches.data[i].value_dim;
-        l->blocks[i] = calloc(rows, PCCX_LOWER_BLOCK * sizeof **l->blocks);
-        l->value_rows[i] = calloc(rows, sizeof **l->value_rows);
-        ok = l->blocks[i] && l->value_rows[i];
-    }
+              l->value_blocks;
+    for (uint32_t i = 0; i < g->caches.count && ok; i++)
+        ok = pccx_lower_alloc_value_blocks(l, i);
     return ok ? TV_OK : tv_fail_memory(sink);
 }
 

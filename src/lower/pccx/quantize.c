@@ -62,11 +62,23 @@ uint16_t pccx_lower_round(const float *values, uint32_t n, float scale, uint8_t 
     return scale == 0 ? TV_BF16_ONE : tv_bf16_from_f32(scale);
 }
 
-void pccx_lower_round_more(const float *values, uint32_t from, uint32_t to, float scale, uint8_t *beat)
+TV_CLONES static void round_values(const float *values, const float *scales, uint32_t n, int8_t *q)
 {
-    for (uint32_t i = from; i < to; i++) {
-        int q = scale == 0 ? 0 : tv_int_saturate(values[i] / scale, WEIGHT_BITS);
-        beat[i / 2] = (uint8_t)((beat[i / 2] & (i % 2 ? 0x0F : 0xF0)) | (q & 15) << i % 2 * 4);
+    for (uint32_t i = 0; i < n; i++)
+        q[i] = (int8_t)(scales[i] == 0 ? 0 : tv_int_saturate(values[i] / scales[i], WEIGHT_BITS));
+}
+
+void pccx_lower_round_next(const float *values, const float *scales, uint32_t rows, uint32_t at, uint8_t *beats)
+{
+    enum { CHUNK = 64 };
+    int8_t q[CHUNK];
+    uint8_t keep = at % 2 ? 0x0F : 0xF0;
+    unsigned shift = at % 2 * 4;
+    beats += at / 2;
+    for (uint32_t i = 0; i < rows; i++, beats += PCCX_LOWER_BEAT_BYTES) {
+        if (i % CHUNK == 0)
+            round_values(values + i, scales + i, rows - i < CHUNK ? rows - i : CHUNK, q);
+        *beats = (uint8_t)((*beats & keep) | (q[i % CHUNK] & 15) << shift);
     }
 }
 

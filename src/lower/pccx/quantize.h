@@ -17,8 +17,9 @@ float pccx_lower_choose_scale(tv_scale_search_fn *search, const float *values, u
  * scale as BF16 bits; for 0, those of 1. */
 uint16_t pccx_lower_round(const float *values, uint32_t n, float scale, uint8_t *beats, float *residual);
 
-/* Adds values [from, to), within one beat, to those already in it. */
-void pccx_lower_round_more(const float *values, uint32_t from, uint32_t to, float scale, uint8_t *beat);
+/* Adds a value to each of `rows` rows, which are beats one after another: values[i], rounded with scales[i] as by
+ * pccx_lower_round, becomes element `at` of beat i. */
+void pccx_lower_round_next(const float *values, const float *scales, uint32_t rows, uint32_t at, uint8_t *beats);
 
 /* Like pccx_lower_round with the scale chosen for these values, which become the residuals. */
 uint16_t pccx_lower_quantize(tv_scale_search_fn *search, float *values, uint32_t n, uint8_t *beats);

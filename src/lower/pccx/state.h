@@ -141,15 +141,15 @@ typedef struct pccx_lower_host_map {
     uint64_t *keys, *values;     /* of each cache: [head][plane] */
 } pccx_lower_host_map;
 
-/* A row of an incomplete block of values, and its scale. */
-typedef struct pccx_lower_value_row {
-    float absmax; /* signed absmax of the values so far */
-    float scale;
-    uint32_t rescale_count; /* choose the scale for this many values; 0: it is current */
-    uint32_t packed;        /* number of values stored in `beat`; used with one plane only */
-    uint16_t scale_bits;
-    uint8_t beat[PCCX_LOWER_BEAT_BYTES];
-} pccx_lower_value_row;
+/* The incomplete blocks of values of a cache. A row is an element of a head: [head][dim]. */
+typedef struct pccx_lower_value_blocks {
+    float *values;           /* [head][PCCX_LOWER_BLOCK][dim] */
+    float *absmax;           /* of each row: signed absmax of the values so far */
+    float *scales;           /* of each row */
+    uint32_t *rescale_count; /* of each row: choose the scale for this many values; 0: it is current */
+    uint32_t *packed;        /* of each head: number of positions in its image */
+    uint8_t *images;         /* of each head: the block as it is streamed; with one plane only */
+} pccx_lower_value_blocks;
 
 /* The product of two vectors, to = to * from, which an extension has. */
 enum { PCCX_LOWER_PRODUCT = PCCX_INSNS + 1, PCCX_LOWER_INSNS };
@@ -185,9 +185,8 @@ typedef struct pccx_lowering {
     pccx_lower_constants *constants; /* of each node */
     pccx_lower_plan plan;
     pccx_lower_host_map map;
-    float **blocks; /* of each cache: values of the incomplete block, [heads * dim][PCCX_LOWER_BLOCK] */
-    pccx_lower_value_row **value_rows; /* of each cache: one for each of these rows */
-    bool timing;                       /* timing only, no data */
+    pccx_lower_value_blocks *value_blocks; /* of each cache */
+    bool timing;                           /* timing only, no data */
     bool keep_values;
     float **kept_values; /* graph values that pass through host memory (the inputs of norms), or NULL */
     bool allow_host_ops;
@@ -518,6 +517,10 @@ tv_status pccx_lower_upload_bf16(pccx_lowering *l, const float *values, uint64_t
 tv_status pccx_lower_upload_rotations(pccx_lowering *l, const tv_diag_sink *sink);
 
 /* ---- kv_cache.c ---- */
+
+/* False: no memory; what was allocated is freed with the rest. */
+bool pccx_lower_alloc_value_blocks(pccx_lowering *l, uint32_t cache);
+void pccx_lower_free_value_blocks(pccx_lower_value_blocks *b);
 
 /* Packs the keys and values that the last program stored, [rows][heads * dim], on the host. */
 tv_status pccx_lower_append_kv(pccx_lowering *l, uint32_t cache, const tv_diag_sink *sink);
