@@ -68,6 +68,13 @@ static inline uint32_t tv_f32_abs(uint32_t x) { return x & ~TV_F32_SIGN; }
 /* Maps bits to integers with the order of the numbers, and back: inverts all bits but the sign of negative numbers. */
 static inline int32_t tv_f32_order(int32_t x) { return x ^ (int32_t)((uint32_t)(x >> 31) >> 1); }
 
+/* Of normal numbers. */
+static inline bool tv_f32_is_power_of_two(float x)
+{
+    uint32_t bits = tv_f32_bits(x);
+    return (bits & (TV_F32_SIGN | TV_F32_FRACTION)) == 0 && bits != 0 && bits != TV_F32_INF;
+}
+
 /* 2^k if that is a normal number. Only the low bits of `k` matter, so it may be the bits of x + 0x1.8p52, whose low
  * bits are the integer that x rounds to. */
 static inline double tv_f64_power_of_two(uint64_t k) { return tv_f64_of_bits((k + 1023) << 52); }
@@ -97,9 +104,14 @@ static inline uint16_t tv_bf16_abs(uint16_t x) { return x & 0x7FFF; }
 static inline bool tv_bf16_is_zero(uint16_t x) { return (x & 0x7FFF) == 0; }
 static inline bool tv_bf16_is_negative(uint16_t x) { return x >> 15; } /* the sign bit, also of zero and NaN */
 
-/* The exponent field (0 for zero and subnormals), and the power of two of a nonzero exponent field. */
+/* The exponent field (0 for zero and subnormals), and the power of two of one from -22 to 254; up to 0 it is subnormal
+ * in binary32. */
 static inline unsigned tv_bf16_exponent(uint16_t x) { return x >> 7 & 0xFF; }
-static inline float tv_bf16_power_of_two(int exponent) { return ldexpf(1.0f, exponent - 127); }
+static inline float tv_bf16_power_of_two(int exponent)
+{
+    return tv_f32_of_bits(exponent > 0 ? (uint32_t)exponent << TV_F32_FRACTION_BITS
+                                       : UINT32_C(1) << (TV_F32_FRACTION_BITS - 1 + exponent));
+}
 
 /* Flushes a subnormal to the zero of its sign. */
 static inline uint16_t tv_bf16_flush(uint16_t x) { return (x & 0x7F80) == 0 ? x & 0x8000 : x; }
