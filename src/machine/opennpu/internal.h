@@ -25,7 +25,7 @@ enum {
     OPENNPU_K_MAX = 64,
     OPENNPU_L_MAX = 32,
     OPENNPU_BANKS = 2,
-    OPENNPU_DECODE_CACHE_BITS = 11,
+    OPENNPU_DECODE_CACHE_BITS = 12,
     OPENNPU_DECODE_CACHE = 1 << OPENNPU_DECODE_CACHE_BITS
 };
 
@@ -194,8 +194,9 @@ typedef struct opennpu_simd {
 struct opennpu_machine {
     tv_codec *codec;
     const tv_config *config;
-    _Alignas(64)
-        opennpu_op decode_cache[OPENNPU_DECODE_CACHE]; /* by hash of the word: unrolled loops repeat their words */
+    /* By hash of the word: unrolled loops repeat their words. A word has two places, because one of 1,700 distinct
+     * words of a program would often find another one in a single place. */
+    _Alignas(64) opennpu_op decode_cache[OPENNPU_DECODE_CACHE];
     tv_mode mode;
     opennpu_opcodes opcodes;
     uint32_t k, l;

@@ -182,18 +182,34 @@ static void raise_illegal(opennpu_machine *m, uint32_t word, const opennpu_illeg
 
 typedef enum outcome { OUTCOME_DONE, OUTCOME_FAULT, OUTCOME_CYCLE_LIMIT } outcome;
 
-TV_INLINE opennpu_op *decode_cache_entry(opennpu_machine *m, uint32_t word)
+/* The places of a word in the decode cache. */
+static const uint32_t first_place = 0x9E3779B1, second_place = 0x85EBCA6B;
+
+TV_INLINE opennpu_op *decode_cache_entry(opennpu_machine *m, uint32_t word, uint32_t place)
 {
-    return &m->decode_cache[word * UINT32_C(0x9E3779B1) >> (32 - OPENNPU_DECODE_CACHE_BITS)];
+    return &m->decode_cache[word * place >> (32 - OPENNPU_DECODE_CACHE_BITS)];
+}
+
+/* NULL: the word is not in the decode cache. */
+TV_INLINE const opennpu_op *find_decoded(opennpu_machine *m, uint32_t word)
+{
+    const opennpu_op *op = decode_cache_entry(m, word, first_place);
+    if (op->word == word)
+        return op;
+    op = decode_cache_entry(m, word, second_place);
+    return op->word == word ? op : NULL;
 }
 
 /* Decodes `word`, at m->next, through the decode cache. NULL: it is illegal, and the fault is raised. */
 static const opennpu_op *decode_word(opennpu_machine *m, uint32_t word)
 {
-    opennpu_op *op = decode_cache_entry(m, word);
+    const opennpu_op *decoded = find_decoded(m, word);
     opennpu_illegal illegal;
-    if (op->word == word)
-        return op;
+    if (decoded)
+        return decoded;
+    opennpu_op *op = decode_cache_entry(m, word, first_place), *other = decode_cache_entry(m, word, second_place);
+    if (op->word != tv_isa_opennpu.nop && other->word == tv_isa_opennpu.nop)
+        op = other;
     if (opennpu_decode(m->codec, &m->opcodes, word, m->l, op, &illegal)) {
         opennpu_select_kernel(m, op);
         return op;
@@ -271,8 +287,8 @@ TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool
     opennpu_fault why;
     for (; next < end; next++) {
         uint32_t word = tv_load_le32(text + next * 4);
-        const opennpu_op *op = decode_cache_entry(m, word);
-        if (op->word != word) {
+        const opennpu_op *op = find_decoded(m, word);
+        if (!op) {
             set_next(m, next);
             op = decode_word(m, word);
             if (!op)
