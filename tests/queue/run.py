@@ -675,7 +675,7 @@ def deep_and_long(t):
             t.reject("deep %s %s" % (name, where), text, ("TV-Q006", "TV-Q014", "TV-Q011", "TV-Q002", "TV-Q004"))
     t.reject("deep lists in a line", as_lines(queue(entry(NOP, '"debug": ' + lists))), "TV-Q006", file="q.jsonl")
     t.accept("nested 60 deep", queue(entry(NOP, '"debug": ' + "[" * 60 + "]" * 60)))
-    long = "x" * 10 ** 8  # more than the longest string
+    long = "x" * (10 ** 8 // SAMPLE)  # more than the longest string
     for where, text in sample((
                         ("string in a field", queue(entry(NOP, '"layer_id": "%s"' % long))), ("opcode", queue('{"opcode": "%s"}' % long)),
                         ("key", queue(entry(NOP, '"%s": 1' % long))), ("string in debug", queue(entry(NOP, '"debug": "%s"' % long))),
