@@ -68,7 +68,7 @@ static inline uint32_t tv_f32_abs(uint32_t x) { return x & ~TV_F32_SIGN; }
 /* Maps bits to integers with the order of the numbers, and back: inverts all bits but the sign of negative numbers. */
 static inline int32_t tv_f32_order(int32_t x) { return x ^ (int32_t)((uint32_t)(x >> 31) >> 1); }
 
-/* Of normal numbers. */
+/* Whether x is a positive normal power of two. */
 static inline bool tv_f32_is_power_of_two(float x)
 {
     uint32_t bits = tv_f32_bits(x);
@@ -104,8 +104,7 @@ static inline uint16_t tv_bf16_abs(uint16_t x) { return x & 0x7FFF; }
 static inline bool tv_bf16_is_zero(uint16_t x) { return (x & 0x7FFF) == 0; }
 static inline bool tv_bf16_is_negative(uint16_t x) { return x >> 15; } /* the sign bit, also of zero and NaN */
 
-/* The exponent field (0 for zero and subnormals), and the power of two of one from -22 to 254; up to 0 it is subnormal
- * in binary32. */
+/* The exponent field (0 for zero and subnormals); and 2^(exponent - 127), for exponents from -22 to 254. */
 static inline unsigned tv_bf16_exponent(uint16_t x) { return x >> 7 & 0xFF; }
 static inline float tv_bf16_power_of_two(int exponent)
 {

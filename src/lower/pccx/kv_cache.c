@@ -119,7 +119,7 @@ static void update_scale(const pccx_lowering *l, const float *values, pccx_lower
     b->rescale_count[row] = 0;
 }
 
-/* The `count` values of an element of a head, of which only every dim-th is its own. */
+/* values[j] = block[j * dim] for j < count, and 0 for the others. */
 static void gather_values(const float *block, uint32_t dim, uint32_t count, float values[PCCX_LOWER_BLOCK])
 {
     memset(values, 0, PCCX_LOWER_BLOCK * sizeof *values);
@@ -141,7 +141,7 @@ static void update_image(const packing *p, uint32_t head, uint32_t count, const 
         pccx_lower_round_next(block + (size_t)at * d, b->scales + first, d, at, beats);
     for (uint32_t i = 0; i < d; i++) {
         float values[PCCX_LOWER_BLOCK];
-        if (!b->rescale_count[first + i])
+        if (!b->rescale_count[first + i] && b->packed[head] > 0)
             continue;
         gather_values(block + i, d, count, values);
         update_scale(l, values, b, first + i);

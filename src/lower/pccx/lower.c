@@ -21,10 +21,8 @@ static void destroy(void *state)
         free(l->kept_values[i]);
     for (size_t i = 0; l->host_nodes && i < l->graph->nodes.count; i++)
         tv_host_node_free(l->host_nodes[i]);
-    for (size_t i = 0; i < l->graph->caches.count; i++) {
-        if (l->value_blocks)
-            pccx_lower_free_value_blocks(&l->value_blocks[i]);
-    }
+    for (size_t i = 0; l->value_blocks && i < l->graph->caches.count; i++)
+        pccx_lower_free_value_blocks(&l->value_blocks[i]);
     free(l->kept_values);
     free(l->host_nodes);
     free(l->folds);
@@ -46,8 +44,8 @@ static tv_status allocate(pccx_lowering *l, const tv_diag_sink *sink)
     l->map.keys = calloc(g->caches.count + 1, sizeof *l->map.keys);
     l->map.values = calloc(g->caches.count + 1, sizeof *l->map.values);
     l->value_blocks = calloc(g->caches.count + 1, sizeof *l->value_blocks);
-    bool ok = l->folds && l->host_nodes && l->constants && l->kept_values && l->map.keys && l->map.values &&
-              l->value_blocks;
+    bool ok =
+        l->folds && l->host_nodes && l->constants && l->kept_values && l->map.keys && l->map.values && l->value_blocks;
     for (uint32_t i = 0; i < g->caches.count && ok; i++)
         ok = pccx_lower_alloc_value_blocks(l, i);
     return ok ? TV_OK : tv_fail_memory(sink);

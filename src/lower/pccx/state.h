@@ -148,7 +148,7 @@ typedef struct pccx_lower_value_blocks {
     float *scales;           /* of each row */
     uint32_t *rescale_count; /* of each row: choose the scale for this many values; 0: it is current */
     uint32_t *packed;        /* of each head: number of positions in its image */
-    uint8_t *images;         /* of each head: the block as it is streamed; with one plane only */
+    uint8_t *images;         /* of each head: the block as it is streamed; used with one plane only */
 } pccx_lower_value_blocks;
 
 /* The product of two vectors, to = to * from, which an extension has. */

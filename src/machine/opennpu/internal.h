@@ -194,8 +194,8 @@ typedef struct opennpu_simd {
 struct opennpu_machine {
     tv_codec *codec;
     const tv_config *config;
-    /* By hash of the word: unrolled loops repeat their words. A word has two places, because one of 1,700 distinct
-     * words of a program would often find another one in a single place. */
+    /* By hash of the word: unrolled loops repeat their words. A word may be in either of two entries, which avoids most
+     * conflicts of programs with about 1,700 distinct words. */
     _Alignas(64) opennpu_op decode_cache[OPENNPU_DECODE_CACHE];
     tv_mode mode;
     opennpu_opcodes opcodes;

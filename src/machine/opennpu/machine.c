@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The OpenNPU machine as a target: creation, loading, the instruction loop, faults, address spaces, statistics.
  *
- * Decoded operations are kept in a direct-mapped decode cache indexed by the instruction word; an empty entry holds the
- * NOP word, so that a lookup needs no valid bit. There are two loops. run_traced steps one instruction at a time, emits
- * events and respects a limit of ticks. run_fast, used when nothing observes the run, keeps the position in a register
- * and leaves the loop only for a fault or the end. Both leave the same registers, memory, ticks and statistics.
+ * Decoded operations are kept in a decode cache of two ways, indexed by hashes of the instruction word; an empty entry
+ * holds the NOP word, so that a lookup needs no valid bit. There are two loops. run_traced steps one instruction at a
+ * time, emits events and respects a limit of ticks. run_fast, used when nothing observes the run, keeps the position in
+ * a register and leaves the loop only for a fault or the end. Both leave the same registers, memory, ticks and
+ * statistics.
  *
  * Registers are stored as byte planes or as 32-bit lanes (registers.h), products of MMA are pending until something
  * reads ACC: address spaces, snapshots and faults convert and flush first. */
@@ -182,21 +183,21 @@ static void raise_illegal(opennpu_machine *m, uint32_t word, const opennpu_illeg
 
 typedef enum outcome { OUTCOME_DONE, OUTCOME_FAULT, OUTCOME_CYCLE_LIMIT } outcome;
 
-/* The places of a word in the decode cache. */
-static const uint32_t first_place = 0x9E3779B1, second_place = 0x85EBCA6B;
+/* A word has an entry in each of two ways of the decode cache, by these multiplicative hashes. */
+static const uint32_t first_hash = 0x9E3779B1, second_hash = 0x85EBCA6B;
 
-TV_INLINE opennpu_op *decode_cache_entry(opennpu_machine *m, uint32_t word, uint32_t place)
+TV_INLINE opennpu_op *decode_cache_entry(opennpu_machine *m, uint32_t word, uint32_t hash)
 {
-    return &m->decode_cache[word * place >> (32 - OPENNPU_DECODE_CACHE_BITS)];
+    return &m->decode_cache[word * hash >> (32 - OPENNPU_DECODE_CACHE_BITS)];
 }
 
 /* NULL: the word is not in the decode cache. */
 TV_INLINE const opennpu_op *find_decoded(opennpu_machine *m, uint32_t word)
 {
-    const opennpu_op *op = decode_cache_entry(m, word, first_place);
+    const opennpu_op *op = decode_cache_entry(m, word, first_hash);
     if (op->word == word)
         return op;
-    op = decode_cache_entry(m, word, second_place);
+    op = decode_cache_entry(m, word, second_hash);
     return op->word == word ? op : NULL;
 }
 
@@ -207,7 +208,7 @@ static const opennpu_op *decode_word(opennpu_machine *m, uint32_t word)
     opennpu_illegal illegal;
     if (decoded)
         return decoded;
-    opennpu_op *op = decode_cache_entry(m, word, first_place), *other = decode_cache_entry(m, word, second_place);
+    opennpu_op *op = decode_cache_entry(m, word, first_hash), *other = decode_cache_entry(m, word, second_hash);
     if (op->word != tv_isa_opennpu.nop && other->word == tv_isa_opennpu.nop)
         op = other;
     if (opennpu_decode(m->codec, &m->opcodes, word, m->l, op, &illegal)) {

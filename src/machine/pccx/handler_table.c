@@ -13,7 +13,7 @@ bool pccx_resolve(const pccx_control *control, unsigned row, uint64_t word, pccx
 {
     assert(row < control->isa->insn_count);
     const pccx_handler *handler = row < PCCX_INSNS ? &control->handlers[row] : &pccx_extension_handler;
-    memset(op, 0, offsetof(pccx_op, ranges)); /* ranges and constants are read up to their numbers only */
+    memset(op, 0, offsetof(pccx_op, ranges)); /* ranges and constants are read up to their counts only */
     op->insn = &control->isa->insns[row];
     op->handler = handler;
     op->row = (uint16_t)row;

@@ -6,7 +6,7 @@
  * that the result does not depend on the kernels or on threads. Three strategies give the same bits: panels for many
  * activation rows, blocks of weight rows for few, and for one vector whose weights are contiguous a fused kernel.
  *
- * Results are computed in scratch memory and stored when nothing can fail any more: a fault changes nothing. */
+ * Everything that can fail happens before the first write to L2 or a FIFO: a fault changes nothing. */
 #include <stdio.h>
 
 #include "kernels/bf16.h"
@@ -119,7 +119,7 @@ typedef struct matrix_memory {
     uint8_t *row;                   /* one weight row */
     uint16_t *y;                    /* [m][n] results, in rows y_step apart */
     size_t y_step;
-    bool in_place; /* y is the destination in L2 */
+    bool direct; /* y is the destination in L2 */
 } matrix_memory;
 
 static void *carve(uint8_t **p, size_t bytes)
@@ -136,8 +136,8 @@ static bool alloc_matrix(pccx_machine *m, const pccx_op *op, matrix_memory *mem)
     mem->beats = tv_ceil_div(op->k, TV_S4_BEAT);
     size_t rows = op->m, padded = mem->beats * TV_S4_BEAT;
     mem->panel = rows >= PANEL_MIN_ROWS ? tv_gemm_panel(m->level) : NULL;
-    mem->in_place = mem->panel && op->dst != PCCX_TAG_FIFO && !m->values;
-    size_t outputs = mem->in_place ? 0 : rows * op->n;
+    mem->direct = mem->panel && op->dst != PCCX_TAG_FIFO && !m->values;
+    size_t outputs = mem->direct ? 0 : rows * op->n;
     mem->stride = tv_gemm_s4s8_packed_bytes(mem->beats);
     size_t q = mem->panel ? rows * padded : padded,
            packed = mem->panel ? tv_gemm_panel_packed_bytes(rows, padded) : rows * mem->stride;
@@ -156,8 +156,8 @@ static bool alloc_matrix(pccx_machine *m, const pccx_op *op, matrix_memory *mem)
     mem->acc = carve(&p, acc * sizeof(int32_t));
     mem->scale = carve(&p, op->n * sizeof(float));
     mem->row = carve(&p, padded / 2);
-    mem->y = mem->in_place ? (uint16_t *)(void *)pccx_l2_at(m, op->dst) : carve(&p, outputs * 2);
-    mem->y_step = mem->in_place ? padded_elements(op->n) : op->n;
+    mem->y = mem->direct ? (uint16_t *)(void *)pccx_l2_at(m, op->dst) : carve(&p, outputs * 2);
+    mem->y_step = mem->direct ? padded_elements(op->n) : op->n;
     memset(mem->q, 0, q);
     return true;
 }
@@ -311,7 +311,7 @@ static void multiply_blocks(pccx_machine *m, const pccx_op *op, const matrix_mem
         mem->scale[n] = 1.0f;
     if (pccx_MATRIX_w_scale(op->word))
         read_scales(&stream, op->n, mem->scale);
-    for (uint32_t r = 0; r < op->m && op->accumulate && !mem->in_place; r++)
+    for (uint32_t r = 0; r < op->m && op->accumulate && !mem->direct; r++)
         pccx_load_lanes(m, op->dst + r * tv_ceil_div(op->n, PCCX_LANES), op->n, mem->y + r * mem->y_step);
     for (; p.first < op->n; p.first += (uint32_t)p.rows) {
         size_t left = op->n - p.first, max = mem->panel || left < WEIGHT_BLOCK ? left : WEIGHT_BLOCK;
@@ -324,14 +324,14 @@ static void multiply_blocks(pccx_machine *m, const pccx_op *op, const matrix_mem
     }
 }
 
-/* Stores mem->y, which nothing can prevent any more; in place only zeros after each row. */
+/* Stores mem->y, which nothing can prevent any more; where y is the destination, only zeros after each row. */
 static void store_outputs(pccx_machine *m, const pccx_op *op, const matrix_memory *mem)
 {
     if (op->src == PCCX_TAG_FIFO)
         pccx_pop_fifo(m, PCCX_FIFO_TO_GEMV, op->k);
     for (uint32_t r = 0; r < op->m; r++) {
         uint64_t dst = op->dst == PCCX_TAG_FIFO ? PCCX_TAG_FIFO : op->dst + r * tv_ceil_div(op->n, PCCX_LANES);
-        if (mem->in_place)
+        if (mem->direct)
             pccx_clear_padding(pccx_l2_at(m, dst), op->n);
         else
             pccx_store_vector(m, (uint32_t)dst, PCCX_FIFO_TO_SFU, mem->y + (size_t)r * op->n, op->n);

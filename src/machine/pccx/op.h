@@ -97,9 +97,14 @@ typedef struct pccx_op {
     const tv_descriptor *weights;  /* host ranges of the weights, up to `stream_bytes` from … */
     uint64_t weights_offset;       /* … this offset in the first one */
     unsigned range_count, constant_count;
+    /* Uninitialized from the counts on; the last members, so that the others are cleared and copied at once. */
     pccx_range ranges[PCCX_RANGES_MAX];
     pccx_constant constants[PCCX_CONSTANTS_MAX];
 } pccx_op;
+static_assert(offsetof(pccx_op, constants) == offsetof(pccx_op, ranges) + PCCX_RANGES_MAX * sizeof(pccx_range) &&
+                  sizeof(pccx_op) - offsetof(pccx_op, constants) <
+                      PCCX_CONSTANTS_MAX * sizeof(pccx_constant) + _Alignof(pccx_op),
+              "ranges and constants are the last members");
 
 /* *to = *from, without the unused ranges and constants, which are most of its bytes. */
 static inline void pccx_copy_op(pccx_op *to, const pccx_op *from)
