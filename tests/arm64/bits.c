@@ -190,6 +190,8 @@ static void rows(void)
         hash_f32(&quantized, tv_quantize_error(wide, N, 0x1.9p-3f, -8, 7));
         tv_quantize_s8(wide, N, 0x1.9p-3f, -127, 127, q);
         hash_bytes(&quantized, q, sizeof q);
+        tv_quantize_s8(wide, N, 0x1p-3f, -127, 127, q);
+        hash_bytes(&quantized, q, sizeof q);
         tv_pack_s4(q, N, packed);
         hash_bytes(&quantized, packed, sizeof packed);
         tv_unpack_s4(packed, N, r);

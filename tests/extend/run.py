@@ -91,7 +91,7 @@ def chosen_hunks(sample):
 
 
 def patches_apply(suite, tree):
-    """The patches of all targets together: each is for files of its own machine."""
+    """The patches of all targets together."""
     for target in TABLE_TESTS:
         text = patch_of(target)
         parts = list(hunks(text))
@@ -134,10 +134,11 @@ def main():
     patches_apply(suite, tree)
     suite.check("the copy builds and passes the tests of the tables", tree.make(sorted(set(sum(TABLE_TESTS.values(), [])))))
     chosen = chosen_hunks(options.sample)
-    for target in TABLE_TESTS:
-        if options.word in target:
-            instruction_works(suite, tree, target)
-            hunks_are_needed(suite, tree, target, {i for name, i in chosen if name == target})
+    targets = [target for target in TABLE_TESTS if options.word in target]
+    for target in targets:
+        instruction_works(suite, tree, target)
+    for target in targets:
+        hunks_are_needed(suite, tree, target, {i for name, i in chosen if name == target})
     return suite.finish()
 
 

@@ -200,7 +200,6 @@ static void panels_equal_sums_in_64_bits(void **state)
         }
 }
 
-/* Rows of the maximum length with weights and inputs at their limits: the sums of INT8 use all 32 bits. */
 /* Rounded after each operation, whatever the compiler may do. */
 static uint16_t expected_scaled(int64_t sum, float row_scale, float scale, const uint16_t *addend)
 {
@@ -263,6 +262,7 @@ static void scaled_panels_equal_exact_sums_rounded_to_bf16(void **state)
         }
 }
 
+/* Rows of the maximum length with weights and inputs at their limits: the sums of INT8 use all 32 bits. */
 static void check_longest_sum(const tv_gemm_panel_set *panel, unsigned bits, int weight, int8_t input)
 {
     enum { LONGEST = 1 << 16 };

@@ -226,13 +226,31 @@ static void scales_of_rows_are_powers_of_two_of_the_absmax(void **state)
     }
 }
 
+/* The inverses of the first two are subnormal or not a number of binary32. */
+static void scales_at_the_limits_of_binary32_divide(void **state)
+{
+    (void)state;
+    static const int exponents[] = {127, -127, 126, -126};
+    for (unsigned i = 0; i < TV_COUNTOF(exponents); i++) {
+        float scale = ldexpf(1, exponents[i]), x[] = {scale, -scale, scale / 2, -scale / 2, 1.5f * scale, 0, 1, -1};
+        int8_t q[TV_COUNTOF(x)];
+        tv_quantize_s8(x, TV_COUNTOF(x), scale, -127, 127, q);
+        for (size_t k = 0; k < TV_COUNTOF(x); k++) {
+            double want = rint((double)x[k] / (double)scale);
+            assert_int_equal(q[k], (int)(want < -127 ? -127 : want > 127 ? 127 : want));
+        }
+    }
+}
+
 static void quantizers_round_to_the_nearest_even_integer(void **state)
 {
     (void)state;
     enum { N = 43 };
     unit_rng rng = {6};
+    /* at the ends of the range in which a scale and its inverse are powers of two */
+    static const int extremes[] = {-127, -126, -125, 119, 118, 0};
     for (unsigned round = 0; round < ROUNDS; round++) {
-        int exponent = round % 5 ? (int)unit_below(&rng, 30) - 15 : (int)unit_below(&rng, 247) - 127;
+        int exponent = round % 5 ? (int)unit_below(&rng, 30) - 15 : extremes[round / 5 % TV_COUNTOF(extremes)];
         float x[N], scale = ldexpf(1 + (float)unit_below(&rng, 4) / 4, exponent), max = 0;
         int8_t q[N];
         uint8_t packed[(N + 1) / 2];
@@ -289,6 +307,7 @@ int main(void)
         cmocka_unit_test(bf16_rows_are_what_single_values_are),
         cmocka_unit_test(scaled_outputs_are_rounded_after_each_operation),
         cmocka_unit_test(scales_of_rows_are_powers_of_two_of_the_absmax),
+        cmocka_unit_test(scales_at_the_limits_of_binary32_divide),
         cmocka_unit_test(quantizers_round_to_the_nearest_even_integer),
         cmocka_unit_test(packed_int4_unpack_low_nibble_first),
         cmocka_unit_test(outer_products_of_every_level_equal_sums_in_64_bits),

@@ -9,7 +9,9 @@
 #include "graph/graph.h"
 #include "import/model.h"
 #include "import/tokenizer.h"
+#include "llm/state.h"
 #include "lower/pccx/quantize.h"
+#include "lower/pccx/state.h"
 #include "random_model.h"
 #include "trivet/llm.h"
 #include "unit.h"
@@ -462,7 +464,7 @@ static void values_are_appended_to_each_row(void **state)
     (void)state;
     enum { ROWS = 150 };
     unit_rng rng = {10};
-    static uint8_t beats[ROWS * PCCX_LOWER_BEAT_BYTES], old[sizeof beats], alone[PCCX_LOWER_BEAT_BYTES];
+    static uint8_t beats[ROWS * PCCX_LOWER_BEAT_BYTES], old[sizeof beats], expected[PCCX_LOWER_BEAT_BYTES];
     for (unsigned round = 0; round < 100; round++) {
         float values[ROWS], scales[ROWS];
         uint32_t rows = 1 + (uint32_t)unit_below(&rng, ROWS), at = (uint32_t)unit_below(&rng, PCCX_LOWER_BEAT_WEIGHTS);
@@ -474,15 +476,75 @@ static void values_are_appended_to_each_row(void **state)
             old[i] = beats[i] = (uint8_t)unit_next(&rng);
         pccx_lower_round_next(values, scales, rows, at, beats);
         for (uint32_t i = 0; i < ROWS; i++) {
-            memcpy(alone, old + i * sizeof alone, sizeof alone);
+            memcpy(expected, old + i * sizeof expected, sizeof expected);
             if (i < rows) {
                 int q = scales[i] == 0 || isnan(values[i]) ? 0 : (int)rint(fmax(-8, fmin(7, values[i] / scales[i])));
-                alone[at / 2] =
-                    (uint8_t)(at % 2 ? (alone[at / 2] & 0x0F) | (q & 15) << 4 : (alone[at / 2] & 0xF0) | (q & 15));
+                expected[at / 2] = (uint8_t)(at % 2 ? (expected[at / 2] & 0x0F) | (q & 15) << 4
+                                                    : (expected[at / 2] & 0xF0) | (q & 15));
             }
-            assert_memory_equal(beats + i * sizeof alone, alone, sizeof alone);
+            assert_memory_equal(beats + i * sizeof expected, expected, sizeof expected);
         }
     }
+}
+
+/* The cached keys and values of the first layer, on pccx, after `CACHED` tokens in steps of `step`. */
+enum { CACHED = 70 };
+
+static uint8_t *cache_after(tv_llm_session *session, uint32_t step, size_t *bytes)
+{
+    int32_t ids[CACHED];
+    const pccx_lowering *l = session->state;
+    uint32_t blocks = (pccx_lower_cache_positions(l, 0) + PCCX_LOWER_BLOCK - 1) / PCCX_LOWER_BLOCK;
+    uint64_t heads = (uint64_t)l->graph->caches.data[0].heads * l->cache_planes,
+             keys = heads * pccx_lower_key_bytes(l, 0), values = heads * blocks * pccx_lower_value_bytes(l, 0);
+    uint8_t *cache = malloc(keys + values);
+    assert_non_null(cache);
+    for (int32_t i = 0; i < CACHED; i++)
+        ids[i] = i * 7 % 300;
+    session->position = 0;
+    for (uint32_t at = 0, count; at < CACHED; at += count) {
+        count = CACHED - at < step ? CACHED - at : step;
+        assert_int_equal(tv_llm_run_step(session, ids + at, count, true, true, NULL), TV_OK);
+    }
+    assert_int_equal(tv_machine_read(l->machine, "host", l->map.keys[0], cache, keys, NULL), TV_OK);
+    assert_int_equal(tv_machine_read(l->machine, "host", l->map.values[0], cache + keys, values, NULL), TV_OK);
+    *bytes = keys + values;
+    return cache;
+}
+
+/* The first layer's keys and values depend on one token each; their scales and rounding depend on the positions, not on
+ * how many tokens a step has, nor on what the cache had before. */
+static void steps_of_any_size_fill_the_cache_of_pccx_alike(void **state)
+{
+    (void)state;
+    static const uint32_t steps[] = {5, 33, CACHED, 1, 32};
+    const random_dims dims = {64, 172, 2, 8, 4, 300, 128, true};
+    char path[] = "/tmp/trivet-model-XXXXXX";
+    int fd = mkstemp(path);
+    tv_llm *llm;
+    assert_true(fd >= 0 && close(fd) == 0 && random_model_write(&dims, TV_GGUF_F32, path));
+    assert_int_equal(tv_llm_open(path, NULL, &llm), TV_OK);
+    for (unsigned bits = 4; bits <= 8; bits += 4) {
+        tv_config *config;
+        tv_llm_session *session;
+        size_t bytes, again;
+        assert_int_equal(tv_config_new("pccx", NULL, &config), TV_OK);
+        const tv_llm_options options = {
+            .size = sizeof options, .target = "pccx", .config = config, .weight_bits = bits};
+        assert_int_equal(tv_llm_session_new(llm, &options, NULL, &session), TV_OK);
+        uint8_t *want = cache_after(session, 1, &bytes);
+        for (unsigned i = 0; i < TV_COUNTOF(steps); i++) {
+            uint8_t *found = cache_after(session, steps[i], &again);
+            assert_int_equal(again, bytes);
+            assert_memory_equal(found, want, bytes);
+            free(found);
+        }
+        free(want);
+        tv_llm_session_free(session);
+        tv_config_free(config);
+    }
+    tv_llm_free(llm);
+    remove(path);
 }
 
 /* ---- Models of other dimensions, with random weights ---- */
@@ -527,6 +589,7 @@ int main(void)
         cmocka_unit_test(written_programs_reproduce_every_bit_and_cycle),
         cmocka_unit_test(appended_values_are_rounded_like_values_packed_at_once),
         cmocka_unit_test(values_are_appended_to_each_row),
+        cmocka_unit_test(steps_of_any_size_fill_the_cache_of_pccx_alike),
         cmocka_unit_test(models_of_odd_dimensions_run_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
