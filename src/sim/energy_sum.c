@@ -34,6 +34,8 @@ void tv_energy_accumulate(tv_energy *sum, const tv_energy_table *table, const ui
 {
     tv_u128 low = to_wide(sum->low), nominal = to_wide(sum->nominal), high = to_wide(sum->high);
     for (unsigned i = 0; i < TV_ACTION_COUNT; i++) {
+        if (counts[i] == 0) /* most, of a single event */
+            continue;
         low += (tv_u128)counts[i] * table->prices[i].low;
         nominal += (tv_u128)counts[i] * table->prices[i].nominal;
         high += (tv_u128)counts[i] * table->prices[i].high;

@@ -39,6 +39,16 @@ static tv_json_writer *begin_element(tv_trace_encoder *t)
 
 /* ---- Events of the JSON trace ---- */
 
+/* In hexadecimal, of two digits or more. */
+static void format_route(uint32_t route, char *text, size_t size)
+{
+    static const char digits[] = "0123456789abcdef";
+    if (route <= UINT8_MAX) /* each traced instruction has two */
+        memcpy(text, (char[]){'0', 'x', digits[route >> 4], digits[route & 15], '\0'}, 5);
+    else
+        snprintf(text, size, "0x%02" PRIx32, route);
+}
+
 static void encode_details(tv_json_writer *w, const tv_event *e)
 {
     static const char *const routes[] = {"route_in", "route_out"};
@@ -50,7 +60,7 @@ static void encode_details(tv_json_writer *w, const tv_event *e)
         char code[16];
         if (!e->routes[i])
             continue;
-        snprintf(code, sizeof code, "0x%02" PRIx32, e->routes[i]);
+        format_route(e->routes[i], code, sizeof code);
         tv_json_string_member(w, routes[i], code);
     }
     if (e->kind == TV_EVENT_TOKEN && e->index >= 0)
