@@ -39,14 +39,18 @@ static tv_json_writer *begin_element(tv_trace_encoder *t)
 
 /* ---- Events of the JSON trace ---- */
 
-/* In hexadecimal, of two digits or more. */
-static void format_route(uint32_t route, char *text, size_t size)
+/* In hexadecimal, of two digits or more: each traced instruction has two, which snprintf would take long for. */
+static void format_route(uint32_t route, char text[16])
 {
     static const char digits[] = "0123456789abcdef";
-    if (route <= UINT8_MAX) /* each traced instruction has two */
-        memcpy(text, (char[]){'0', 'x', digits[route >> 4], digits[route & 15], '\0'}, 5);
-    else
-        snprintf(text, size, "0x%02" PRIx32, route);
+    unsigned count = 2;
+    while (count < 8 && route >> 4 * count)
+        count++;
+    *text++ = '0';
+    *text++ = 'x';
+    while (count-- > 0)
+        *text++ = digits[route >> 4 * count & 15];
+    *text = '\0';
 }
 
 static void encode_details(tv_json_writer *w, const tv_event *e)
@@ -60,7 +64,7 @@ static void encode_details(tv_json_writer *w, const tv_event *e)
         char code[16];
         if (!e->routes[i])
             continue;
-        format_route(e->routes[i], code, sizeof code);
+        format_route(e->routes[i], code);
         tv_json_string_member(w, routes[i], code);
     }
     if (e->kind == TV_EVENT_TOKEN && e->index >= 0)

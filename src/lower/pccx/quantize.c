@@ -72,13 +72,10 @@ void pccx_lower_round_next(const float *values, const float *scales, uint32_t ro
 {
     enum { CHUNK = 64 };
     int8_t q[CHUNK];
-    uint8_t keep = at % 2 ? 0x0F : 0xF0;
-    unsigned shift = at % 2 * 4;
-    beats += at / 2;
     for (uint32_t i = 0; i < rows; i++, beats += PCCX_LOWER_BEAT_BYTES) {
         if (i % CHUNK == 0)
             round_values(values + i, scales + i, rows - i < CHUNK ? rows - i : CHUNK, q);
-        *beats = (uint8_t)((*beats & keep) | (q[i % CHUNK] & 15) << shift);
+        tv_int4_set(beats, at, q[i % CHUNK]);
     }
 }
 
