@@ -10,6 +10,7 @@
 #include "kernels/gemv_scaled.h"
 #include "kernels/lanes.h"
 #include "kernels/outer.h"
+#include "kernels/quantize_bf16.h"
 #include "kernels/scale_search.h"
 #include "kernels/weighted_sum.h"
 

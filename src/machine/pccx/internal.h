@@ -12,6 +12,7 @@
 #include "kernels/gemm.h"
 #include "kernels/gemm_panel.h"
 #include "kernels/gemv_scaled.h"
+#include "kernels/quantize_bf16.h"
 #include "machine/pccx/actions.h"
 #include "machine/pccx/timing.h"
 #include "machine/target.h"
@@ -97,6 +98,7 @@ typedef struct pccx_machine {
     pccx_fifo fifos[PCCX_FIFOS];
     uint16_t e_max;
     tv_cpu_level level; /* of the host, for kernels */
+    tv_quantize_bf16_fn *quantize;
     tv_gemm_s4s8_fn *multiply;
     tv_gemv_scaled_fn *multiply_rows; /* of one vector */
     tv_pool *pool;                    /* NULL: one thread */

@@ -61,6 +61,7 @@ static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sin
     m->config = config;
     m->mode = mode;
     m->level = tv_cpu();
+    m->quantize = tv_quantize_bf16(m->level);
     m->multiply = tv_gemm_s4s8(m->level);
     m->multiply_rows = tv_gemv_scaled(m->level);
     pccx_control_init(&m->control, config);

@@ -109,8 +109,8 @@ typedef struct matrix_memory {
     const tv_gemm_panel_set *panel; /* NULL: few activation rows, or the host has no such kernels */
     size_t beats;                   /* of a row of k elements */
     uint16_t *x;                    /* [k] one activation row … */
-    float *wide;                    /* [k] … and as binary32 */
-    int8_t *q;                      /* [k in whole beats] quantized, of one row; for panels of all rows */
+    float *wide;                    /* [k] … and as binary32, for panels */
+    int8_t *q;                      /* [m][k in whole beats] quantized, for panels */
     int8_t *packed;                 /* all rows as tv_gemm_s4s8_pack or the panel's packing leaves them */
     size_t stride;                  /* bytes between rows of `packed` */
     float *row_scale, *scale;       /* [m], [n] */
@@ -139,7 +139,7 @@ static bool alloc_matrix(pccx_machine *m, const pccx_op *op, matrix_memory *mem)
     mem->direct = mem->panel && op->dst != PCCX_TAG_FIFO && !m->values;
     size_t outputs = mem->direct ? 0 : rows * op->n;
     mem->stride = tv_gemm_s4s8_packed_bytes(mem->beats);
-    size_t q = mem->panel ? rows * padded : padded,
+    size_t q = mem->panel ? rows * padded : 0,
            packed = mem->panel ? tv_gemm_panel_packed_bytes(rows, padded) : rows * mem->stride;
     size_t sums = mem->panel ? tv_gemm_panel_offset_count(rows, padded, padded) : rows,
            acc = mem->panel ? 0 : rows * WEIGHT_BLOCK;
@@ -164,43 +164,62 @@ static bool alloc_matrix(pccx_machine *m, const pccx_op *op, matrix_memory *mem)
 
 /* ---- Activations ---- */
 
-/* x[k] = activation row r; *absmax gets the bits of its largest magnitude. False: an activation is not finite. */
-static bool load_row(pccx_machine *m, const pccx_op *op, uint32_t r, uint16_t *x, uint16_t *absmax, pccx_rejection *why)
+/* Activation row r, BF16 in little endian: in L2, or copied from the direct FIFO to `x`. */
+static const uint8_t *activation_row(pccx_machine *m, const pccx_op *op, uint32_t r, uint16_t *x)
 {
-    if (op->src == PCCX_TAG_FIFO)
-        pccx_load_vector(m, op->src, PCCX_FIFO_TO_GEMV, op->k, x);
-    else
-        pccx_load_lanes(m, op->src + r * tv_ceil_div(op->k, PCCX_LANES), op->k, x);
-    *absmax = tv_bf16_absmax(x, op->k);
-    if (tv_bf16_is_finite(*absmax))
-        return true;
+    if (op->src != PCCX_TAG_FIFO)
+        return pccx_l2_at(m, op->src + r * tv_ceil_div(op->k, PCCX_LANES));
+    uint8_t *bytes = (uint8_t *)(void *)x;
+    pccx_load_vector(m, op->src, PCCX_FIFO_TO_GEMV, op->k, x);
+    for (uint32_t i = 0; i < op->k; i++)
+        tv_store_le(bytes + 2 * i, x[i], 2);
+    return bytes;
+}
+
+/* Rejects row r, of which an activation is not finite. */
+static bool reject_row(const uint8_t *row, uint32_t r, pccx_rejection *why)
+{
     uint32_t i = 0;
-    while (tv_bf16_is_finite(x[i]))
+    while (tv_bf16_is_finite(tv_load_le16(row + 2 * i)))
         i++;
+    uint16_t x = tv_load_le16(row + 2 * i);
     why->code = PCCX_CODE_NON_FINITE;
     snprintf(why->message, sizeof why->message, "activation %u of row %u is %s (0x%04x)", i, r,
-             tv_bf16_is_nan(x[i]) ? "NaN" : "infinite", x[i]);
+             tv_bf16_is_nan(x) ? "NaN" : "infinite", x);
     return false;
+}
+
+/* Quantizes row r to the row of `q`, for panels. */
+static bool load_panel_row(pccx_machine *m, const pccx_op *op, uint32_t r, matrix_memory *mem, pccx_rejection *why)
+{
+    uint64_t at = op->src + r * tv_ceil_div(op->k, PCCX_LANES);
+    pccx_load_lanes(m, at, op->k, mem->x);
+    uint16_t absmax = tv_bf16_absmax(mem->x, op->k);
+    if (!tv_bf16_is_finite(absmax))
+        return reject_row(pccx_l2_at(m, at), r, why);
+    mem->row_scale[r] = tv_bf16_row_scale(absmax, op->act_scale);
+    tv_bf16_widen(mem->x, op->k, mem->wide);
+    tv_quantize_s8(mem->wide, op->k, mem->row_scale[r], -127, 127, mem->q + r * mem->beats * TV_S4_BEAT);
+    return true;
 }
 
 /* q = clamp(RNE(x / s), -127, 127), packed. Binary32 holds the quotient of two BF16 numbers, 8 bits each, closely
  * enough that its rounding to an integer of 7 bits is that of the exact quotient. */
 static bool load_activations(pccx_machine *m, const pccx_op *op, matrix_memory *mem, pccx_rejection *why)
 {
-    size_t padded = mem->beats * TV_S4_BEAT;
-    for (uint32_t r = 0; r < op->m; r++) {
-        uint16_t absmax;
-        int8_t *q = mem->panel ? mem->q + r * padded : mem->q;
-        if (!load_row(m, op, r, mem->x, &absmax, why))
+    for (uint32_t r = 0; mem->panel && r < op->m; r++)
+        if (!load_panel_row(m, op, r, mem, why))
             return false;
-        mem->row_scale[r] = tv_bf16_row_scale(absmax, op->act_scale);
-        tv_bf16_widen(mem->x, op->k, mem->wide);
-        tv_quantize_s8(mem->wide, op->k, mem->row_scale[r], -127, 127, q);
-        if (!mem->panel)
-            tv_gemm_s4s8_pack(q, mem->beats, mem->packed + r * mem->stride, &mem->sum[r]);
-    }
     if (mem->panel)
-        mem->panel->pack(mem->q, op->m, padded, 4, false, mem->packed, mem->sum);
+        mem->panel->pack(mem->q, op->m, mem->beats * TV_S4_BEAT, 4, false, mem->packed, mem->sum);
+    for (uint32_t r = 0; !mem->panel && r < op->m; r++) {
+        const uint8_t *row = activation_row(m, op, r, mem->x);
+        tv_quantized_row q = m->quantize(row, op->k, op->act_scale, mem->packed + r * mem->stride);
+        if (!tv_bf16_is_finite(q.absmax))
+            return reject_row(row, r, why);
+        mem->row_scale[r] = q.scale;
+        mem->sum[r] = q.sum;
+    }
     return true;
 }
 
@@ -360,26 +379,28 @@ static void multiply_vector_blocks(void *user, uint64_t from, uint64_t to)
     p->multiply(&rows);
 }
 
-/* Results go directly to L2, because nothing can fail any more. False: the scales or the weights are not contiguous,
- * and nothing has changed. */
-static bool multiply_vector(pccx_machine *m, const pccx_op *op, const matrix_memory *mem)
+/* Results go directly to L2, because nothing can fail any more. False: the scales or the weights are not contiguous, an
+ * activation is not finite, or there is no memory; nothing has changed. */
+static bool multiply_vector(pccx_machine *m, const pccx_op *op)
 {
     stream_reader stream = open_stream(m, op);
-    tv_gemv_scaled_args rows = {.beats = mem->beats,
-                                .rows = op->n,
-                                .packed = mem->packed,
-                                .sum = mem->sum[0],
-                                .vector_scale = mem->row_scale[0],
-                                .add = op->accumulate,
-                                .out = pccx_l2_at(m, op->dst)};
+    tv_gemv_scaled_args rows = {
+        .beats = tv_ceil_div(op->k, TV_S4_BEAT), .rows = op->n, .add = op->accumulate, .out = pccx_l2_at(m, op->dst)};
     if (pccx_MATRIX_w_scale(op->word)) {
         rows.scales = read_contiguous(&stream, tv_ceil_div(op->n, PCCX_LANES) * PCCX_WORD_BYTES);
         if (!rows.scales)
             return false;
     }
     rows.weights = read_contiguous(&stream, (uint64_t)op->n * rows.beats * BEAT_BYTES);
-    if (!rows.weights)
+    int8_t *packed = rows.weights ? pccx_scratch(m, tv_gemm_s4s8_packed_bytes(rows.beats)) : NULL;
+    if (!packed)
         return false;
+    tv_quantized_row q = m->quantize(pccx_l2_at(m, op->src), op->k, op->act_scale, packed);
+    if (!tv_bf16_is_finite(q.absmax))
+        return false;
+    rows.packed = packed;
+    rows.sum = q.sum;
+    rows.vector_scale = q.scale;
     vector_product p = {m->multiply_rows, &rows};
     tv_pool *pool = (uint64_t)op->n * op->k < PARALLEL_MIN_MACS ? NULL : m->pool;
     tv_pool_run(pool, tv_ceil_div(op->n, VECTOR_BLOCK), multiply_vector_blocks, &p);
@@ -394,13 +415,13 @@ static bool multiply_vector(pccx_machine *m, const pccx_op *op, const matrix_mem
 static bool execute_matrix(pccx_machine *m, const pccx_op *op, pccx_rejection *why)
 {
     matrix_memory mem;
+    bool uses_fifo = op->src == PCCX_TAG_FIFO || op->dst == PCCX_TAG_FIFO;
+    if (op->m == 1 && !uses_fifo && !m->values && multiply_vector(m, op))
+        return true;
     if (!alloc_matrix(m, op, &mem))
         return pccx_reject_memory(why);
     if (!load_activations(m, op, &mem, why))
         return false;
-    bool uses_fifo = op->src == PCCX_TAG_FIFO || op->dst == PCCX_TAG_FIFO;
-    if (op->m == 1 && !uses_fifo && !m->values && multiply_vector(m, op, &mem))
-        return true;
     multiply_blocks(m, op, &mem);
     store_outputs(m, op, &mem);
     return true;

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The quantization of a vector of BF16 by the loops over its elements. */
+#include "kernels/bf16.h"
+#include "kernels/quantize.h"
+#include "kernels/variants.h"
+
+enum { CHUNK = 4 * TV_S4_BLOCK };
+
+static void load(const uint8_t *x, size_t n, uint16_t *out)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = tv_load_le16(x + 2 * i);
+}
+
+tv_quantized_row tv_quantize_bf16_scalar(const uint8_t *x, size_t n, uint16_t act_scale, int8_t *packed)
+{
+    tv_quantized_row row = {0};
+    uint16_t bf16[CHUNK];
+    float wide[CHUNK];
+    for (size_t at = 0, count; at < n; at += count) {
+        count = tv_min_u64(n - at, CHUNK);
+        load(x + 2 * at, count, bf16);
+        uint16_t absmax = tv_bf16_absmax(bf16, count);
+        row.absmax = absmax > row.absmax ? absmax : row.absmax;
+    }
+    row.scale = tv_bf16_row_scale(row.absmax, act_scale);
+    for (size_t at = 0, count; at < n; at += count) {
+        int8_t q[CHUNK] = {0};
+        int32_t sum;
+        count = tv_min_u64(n - at, CHUNK);
+        load(x + 2 * at, count, bf16);
+        tv_bf16_widen(bf16, count, wide);
+        tv_quantize_s8(wide, count, row.scale, -127, 127, q);
+        tv_gemm_s4s8_pack(q, tv_ceil_div(count, TV_S4_BEAT), packed + at, &sum);
+        row.sum += sum;
+    }
+    return row;
+}
