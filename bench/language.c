@@ -17,8 +17,8 @@
 
 enum { CONTEXT = 512, PREFIX = 4 /* tokens of a prompt before its text: BOS, and the bytes of the leading space */ };
 
-static const random_dims llama110m = {768, 2048, 12, 12, 12, 32000, 1024, true};
-static const random_dims llama1100m = {2048, 5632, 22, 32, 4, 32000, 2048, false}; /* as TinyLlama's */
+static const random_dims llama110m = {768, 2048, 12, 12, 12, 32000, 1024, true, false};
+static const random_dims llama1100m = {2048, 5632, 22, 32, 4, 32000, 2048, false, false}; /* as TinyLlama's */
 
 bool language_write(const char *shape, const char *path)
 {

@@ -103,3 +103,15 @@ uint64_t tv_backend_parameter(const tv_config *config, const char *key)
             return e.number;
     return 0;
 }
+
+double tv_backend_rate(const tv_config *config, const char *key)
+{
+    tv_config_entry e;
+    for (unsigned i = 0; tv_config_at(config, i, &e); i++)
+        if (strcmp(e.key, key) == 0) {
+            char *end;
+            double rate = strtod(e.value, &end), divisor = *end == '/' ? strtod(end + 1, NULL) : 1;
+            return rate > 0 && divisor > 0 ? rate / divisor : 1;
+        }
+    return 1;
+}

@@ -62,6 +62,9 @@ typedef struct tv_backend {
 /* Value of a numeric machine parameter; 0 when there is no such key. */
 uint64_t tv_backend_parameter(const tv_config *config, const char *key);
 
+/* Value of a rate, a number or a fraction; 1 when there is no such key. */
+double tv_backend_rate(const tv_config *config, const char *key);
+
 /* Appends the first `bytes` bytes of a byte-addressed space to the program's data segments, at address 0. Makes the
  * first program of a written sequence self-contained. */
 tv_status tv_backend_bring_space(tv_machine *machine, const char *space, uint64_t bytes, tv_program *program,

@@ -12,6 +12,6 @@ int main(int argc, char **argv)
         fputs("usage: random_model OUT DIM HIDDEN LAYERS HEADS KV_HEADS VOCAB CONTEXT\n", stderr);
         return 2;
     }
-    random_dims dims = {n[0], n[1], n[2], n[3], n[4], n[5], n[6], true};
+    random_dims dims = {n[0], n[1], n[2], n[3], n[4], n[5], n[6], true, false};
     return random_model_write(&dims, n[0] % 32 || n[1] % 32 ? TV_GGUF_F32 : TV_GGUF_Q8_0, argv[1]) ? 0 : 1;
 }

@@ -13,6 +13,7 @@
 typedef struct random_dims {
     uint32_t dim, hidden, layers, heads, kv_heads, vocab, context;
     bool tied;
+    bool halves; /* Qwen3, which rotates halves of heads, instead of Llama, which rotates neighbours */
 } random_dims;
 
 enum { RANDOM_FIRST_BYTE_TOKEN = 3 };
@@ -87,20 +88,37 @@ static inline bool write_random_vocabulary(tv_gguf_writer *w, uint32_t count)
     return ok;
 }
 
+static inline void write_random_dims(tv_gguf_writer *w, const random_dims *s)
+{
+    const char *arch = s->halves ? "qwen3" : "llama";
+    const struct {
+        const char *name;
+        uint32_t value;
+    } keys[] = {{"embedding_length", s->dim},
+                {"feed_forward_length", s->hidden},
+                {"block_count", s->layers},
+                {"attention.head_count", s->heads},
+                {"context_length", s->context},
+                {"attention.head_count_kv", s->kv_heads},
+                {"attention.key_length", s->dim / s->heads},
+                {"attention.value_length", s->dim / s->heads}};
+    char full[64];
+    tv_gguf_writer_string(w, "general.architecture", tv_sv_of(arch));
+    for (unsigned i = 0; i < TV_COUNTOF(keys); i++) {
+        snprintf(full, sizeof full, "%s.%s", arch, keys[i].name);
+        tv_gguf_writer_u32(w, full, keys[i].value);
+    }
+    snprintf(full, sizeof full, "%s.attention.layer_norm_rms_epsilon", arch);
+    tv_gguf_writer_f32(w, full, 1e-5f);
+}
+
 /* Returns false when the file cannot be written. */
 static inline bool random_model_write(const random_dims *s, tv_gguf_type type, const char *path)
 {
     tv_gguf_writer *w = tv_gguf_writer_new();
     uint64_t state = s->dim;
     uint32_t kv_dim = s->dim / s->heads * s->kv_heads, model = UINT32_MAX;
-    tv_gguf_writer_string(w, "general.architecture", tv_sv_of("llama"));
-    tv_gguf_writer_u32(w, "llama.embedding_length", s->dim);
-    tv_gguf_writer_u32(w, "llama.feed_forward_length", s->hidden);
-    tv_gguf_writer_u32(w, "llama.block_count", s->layers);
-    tv_gguf_writer_u32(w, "llama.attention.head_count", s->heads);
-    tv_gguf_writer_u32(w, "llama.attention.head_count_kv", s->kv_heads);
-    tv_gguf_writer_u32(w, "llama.context_length", s->context);
-    tv_gguf_writer_f32(w, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
+    write_random_dims(w, s);
     bool ok = write_random_vocabulary(w, s->vocab);
     add_random_tensor(w, "token_embd", model, type, s->vocab, s->dim, &state);
     add_random_tensor(w, "output_norm", model, type, 1, s->dim, &state);
@@ -112,6 +130,10 @@ static inline bool random_model_write(const random_dims *s, tv_gguf_type type, c
         add_random_tensor(w, "attn_q", l, type, s->dim, s->dim, &state);
         add_random_tensor(w, "attn_k", l, type, kv_dim, s->dim, &state);
         add_random_tensor(w, "attn_v", l, type, kv_dim, s->dim, &state);
+        if (s->halves) {
+            add_random_tensor(w, "attn_q_norm", l, type, 1, s->dim / s->heads, &state);
+            add_random_tensor(w, "attn_k_norm", l, type, 1, s->dim / s->heads, &state);
+        }
         add_random_tensor(w, "attn_output", l, type, s->dim, s->dim, &state);
         add_random_tensor(w, "ffn_gate", l, type, s->hidden, s->dim, &state);
         add_random_tensor(w, "ffn_up", l, type, s->hidden, s->dim, &state);

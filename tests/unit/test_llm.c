@@ -12,6 +12,7 @@
 #include "llm/state.h"
 #include "lower/pccx/quantize.h"
 #include "lower/pccx/state.h"
+#include "num/int.h"
 #include "random_model.h"
 #include "trivet/llm.h"
 #include "unit.h"
@@ -518,7 +519,7 @@ static void steps_of_any_size_fill_the_cache_of_pccx_alike(void **state)
 {
     (void)state;
     static const uint32_t steps[] = {5, 33, CACHED, 1, 32};
-    const random_dims dims = {64, 172, 2, 8, 4, 300, 128, true};
+    const random_dims dims = {64, 172, 2, 8, 4, 300, 128, true, false};
     char path[] = "/tmp/trivet-model-XXXXXX";
     int fd = mkstemp(path);
     tv_llm *llm;
@@ -547,14 +548,76 @@ static void steps_of_any_size_fill_the_cache_of_pccx_alike(void **state)
     remove(path);
 }
 
+/* The keys of the first layer, with GEMM or GEMV for rotations, by the machine's parameter. */
+static uint8_t *keys_after(const char *path, const char *gemm_setup, pccx_lowering *lowering, size_t *bytes)
+{
+    tv_llm *llm;
+    tv_config *config;
+    tv_llm_session *session;
+    assert_int_equal(tv_llm_open(path, NULL, &llm), TV_OK);
+    assert_int_equal(tv_config_new("pccx", NULL, &config), TV_OK);
+    assert_int_equal(tv_config_set(config, "gemm.setup", gemm_setup, NULL), TV_OK);
+    const tv_llm_options options = {.size = sizeof options, .target = "pccx", .config = config, .weight_bits = 8};
+    assert_int_equal(tv_llm_session_new(llm, &options, NULL, &session), TV_OK);
+    uint8_t *cache = cache_after(session, 7, bytes);
+    const pccx_lowering *l = session->state;
+    bool at_once = false;
+    for (size_t i = 0; i < l->graph->nodes.count; i++)
+        at_once = at_once || l->folds[i].heads_at_once;
+    assert_int_equal(at_once, strlen(gemm_setup) < 4);
+    lowering->cache_planes = l->cache_planes;
+    *bytes = pccx_lower_key_bytes(l, 0);
+    tv_llm_session_free(session);
+    tv_config_free(config);
+    tv_llm_free(llm);
+    return cache;
+}
+
+/* Of blocks of 32 elements, which GEMV rotates one by one, a head has one or two; with two their activations have
+ * scales of their own, and the keys, of which the first plane has 4 bits, differ by a step at most. */
+static void heads_are_rotated_at_once_as_one_by_one(void **state)
+{
+    (void)state;
+    static const random_dims list[] = {{320, 64, 1, 10, 10, 300, 128, true, false},
+                                       {640, 64, 1, 10, 10, 300, 128, true, false},
+                                       {640, 64, 1, 10, 10, 300, 128, true, true}};
+    for (unsigned i = 0; i < TV_COUNTOF(list); i++) {
+        const random_dims *s = &list[i];
+        char path[] = "/tmp/trivet-model-XXXXXX";
+        int fd = mkstemp(path);
+        pccx_lowering l;
+        size_t bytes, again;
+        uint32_t d = s->dim / s->heads, same_scales = 0;
+        assert_true(fd >= 0 && close(fd) == 0 && random_model_write(s, TV_GGUF_F32, path));
+        uint8_t *one_by_one = keys_after(path, "4096", &l, &bytes), *at_once = keys_after(path, "64", &l, &again);
+        assert_int_equal(bytes, again);
+        if (d == PCCX_LOWER_BLOCK)
+            assert_memory_equal(one_by_one, at_once, bytes * l.cache_planes * s->heads);
+        for (uint32_t k = 0; k < s->heads * CACHED; k++) { /* first planes */
+            size_t head = k / CACHED * l.cache_planes * bytes, scale = head + 2 * (k % CACHED),
+                   row = head + (size_t)s->context * 2 + k % CACHED * d / 2;
+            if (tv_load_le16(one_by_one + scale) != tv_load_le16(at_once + scale))
+                continue;
+            same_scales++;
+            for (uint32_t j = 0; j < d; j++)
+                assert_in_range(1 + tv_int4_get(one_by_one + row, j) - tv_int4_get(at_once + row, j), 0, 2);
+        }
+        assert_true(same_scales > s->heads * CACHED / 2);
+        free(one_by_one);
+        free(at_once);
+        remove(path);
+    }
+}
+
 /* ---- Models of other dimensions, with random weights ---- */
 
 /* Grouped-query attention, an untied classifier, dimensions that are not powers of two. */
 static void models_of_odd_dimensions_run_everywhere(void **state)
 {
     (void)state;
-    static const random_dims list[] = {
-        {64, 172, 3, 8, 4, 300, 128, true}, {96, 100, 2, 2, 1, 300, 128, false}, {144, 200, 2, 3, 3, 300, 128, false}};
+    static const random_dims list[] = {{64, 172, 3, 8, 4, 300, 128, true, false},
+                                       {96, 100, 2, 2, 1, 300, 128, false, false},
+                                       {144, 200, 2, 3, 3, 300, 128, false, false}};
     static collected host;
     static char expected[TEXT];
     for (unsigned i = 0; i < 3; i++) {
@@ -590,6 +653,7 @@ int main(void)
         cmocka_unit_test(appended_values_are_rounded_like_values_packed_at_once),
         cmocka_unit_test(values_are_appended_to_each_row),
         cmocka_unit_test(steps_of_any_size_fill_the_cache_of_pccx_alike),
+        cmocka_unit_test(heads_are_rotated_at_once_as_one_by_one),
         cmocka_unit_test(models_of_odd_dimensions_run_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

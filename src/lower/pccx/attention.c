@@ -1,36 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lowers RotaryEmbedding and Attention. */
+/* Lowers Attention. */
 #include "lower/pccx/state.h"
-
-/* One head: neighbours by the rotation matrix, halves by the identity on the other half. The sines of the first half
- * are negated in the second case. */
-static void rotate_head(pccx_lowering *l, const tv_graph_node *n, uint32_t to, uint32_t from, uint64_t angles)
-{
-    const pccx_lower_constants *c = pccx_lower_constants_of(l, n);
-    uint32_t d = n->attrs.rotary_dim, half = d / 2, words = half / PCCX_LOWER_LANES,
-             size = pccx_lower_columns(l, n->output) / n->attrs.heads;
-    if (d < size) /* the rest of the head stays */
-        pccx_lower_move(l, to + d / PCCX_LOWER_LANES, from + d / PCCX_LOWER_LANES, size - d);
-    pccx_lower_multiply(l, to, from, c->cosines + angles, l->map.identity, d, false, false);
-    if (n->attrs.interleaved) {
-        pccx_lower_multiply(l, to, from, c->sines + angles, l->map.rotation, d, false, true);
-        return;
-    }
-    pccx_lower_multiply(l, to, from + words, c->sines + angles, l->map.identity, half, false, true);
-    pccx_lower_multiply(l, to + words, from, c->sines + angles + 2 * (uint64_t)half, l->map.identity, half, false,
-                        true);
-}
-
-tv_status pccx_lower_rope(pccx_lowering *l, const tv_graph_node *n, const tv_diag_sink *sink)
-{
-    (void)sink;
-    uint32_t heads = n->attrs.heads, words = pccx_lower_l2_size(pccx_lower_columns(l, n->output) / heads);
-    for (uint32_t i = l->row_first * heads; i < l->row_end * heads; i++)
-        rotate_head(l, n, pccx_lower_row_addr(l, n->output, 0) + i * words,
-                    pccx_lower_row_addr(l, n->inputs[0], 0) + i * words,
-                    (uint64_t)(l->position + i / heads) * n->attrs.rotary_dim * 2);
-    return TV_OK;
-}
 
 static tv_status append_kv(pccx_lowering *l, const tv_graph_node *n, const tv_diag_sink *sink)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host memory: reserving it, constants that go there, sizes of packed matrices and of the KV cache. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph/codes.h"
 #include "lower/pccx/state.h"
+#include "num/float.h"
 
 uint64_t pccx_lower_space_size(const tv_machine *machine, const char *name)
 {
@@ -40,6 +42,22 @@ tv_status pccx_lower_read_row(const tv_matrix *from, uint32_t row, float factor,
     for (uint32_t i = 0; i < from->columns; i++)
         out[i] *= factor;
     return TV_OK;
+}
+
+tv_status pccx_lower_upload_bf16(pccx_lowering *l, const float *values, uint64_t n, uint64_t *addr,
+                                 const tv_diag_sink *sink)
+{
+    *addr = pccx_lower_reserve(l, n * 2);
+    if (l->timing)
+        return TV_OK;
+    uint8_t *bytes = malloc(n * 2);
+    if (!bytes)
+        return tv_fail_memory(sink);
+    for (uint64_t i = 0; i < n; i++)
+        tv_store_le(bytes + 2 * i, tv_bf16_flushed_from_f32(values[i]), 2);
+    tv_status status = tv_machine_write(l->machine, "host", *addr, bytes, n * 2, sink);
+    free(bytes);
+    return status;
 }
 
 /* ---- Matrices ---- */

@@ -85,6 +85,7 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
     if (status == TV_OK)
         status = pccx_lower_plan_graph(l, options->config, sink);
     if (status == TV_OK) {
+        pccx_lower_choose_rotations(l, options->config);
         tv_machine_set_threads(l->machine, options->threads);
         status = pccx_lower_upload(l, &options->progress, sink);
     }

@@ -46,19 +46,6 @@ static tv_status allocate(pccx_network *w, const tv_diag_sink *sink)
     return w->values && w->nodes && w->last_uses && w->resident_ends && w->layers ? TV_OK : tv_fail_memory(sink);
 }
 
-/* A rate: a number or a fraction. */
-static double rate_parameter(const tv_config *config, const char *key)
-{
-    tv_config_entry e;
-    for (unsigned i = 0; tv_config_at(config, i, &e); i++)
-        if (strcmp(e.key, key) == 0) {
-            char *end;
-            double rate = strtod(e.value, &end), divisor = *end == '/' ? strtod(end + 1, NULL) : 1;
-            return rate > 0 && divisor > 0 ? rate / divisor : 1;
-        }
-    return 1;
-}
-
 /* Parameters of the machine, and the constants in L2 from its first word on. */
 static tv_status set_up(pccx_network *w, const tv_config *config, const tv_diag_sink *sink)
 {
@@ -68,8 +55,8 @@ static tv_status set_up(pccx_network *w, const tv_config *config, const tv_diag_
     w->min_rows = (uint32_t)tv_backend_parameter(config, "gemm.min_rows");
     w->gemm_setup = (uint32_t)tv_backend_parameter(config, "gemm.setup");
     w->copy_setup = (uint32_t)tv_backend_parameter(config, "acp.setup");
-    w->stream_rate = rate_parameter(config, "stream.bytes_per_cycle");
-    w->copy_rate = rate_parameter(config, "acp.bytes_per_cycle");
+    w->stream_rate = tv_backend_rate(config, "stream.bytes_per_cycle");
+    w->copy_rate = tv_backend_rate(config, "acp.bytes_per_cycle");
     w->k_max = (uint32_t)tv_backend_parameter(config, "gemm.k_max") / PCCX_LOWER_LANES * PCCX_LOWER_LANES;
     l->group = w->k_max;
     l->piece = PCCX_NET_PIECE;

@@ -366,7 +366,7 @@ static tv_status upload_common(pccx_network *w, const tv_diag_sink *sink)
     float words[PCCX_COMMONS * PCCX_LOWER_LANES] = {0};
     for (unsigned i = 0; i < PCCX_COMMONS; i++)
         words[i * PCCX_LOWER_LANES] = pccx_lower_common_value((pccx_lower_common)i);
-    TV_TRY(pccx_lower_upload_rotations(&w->l, sink));
+    TV_TRY(pccx_lower_upload_identity(&w->l, sink));
     TV_TRY(upload_filled(w, 1, PCCX_NET_ONES, &w->l.map.ones, sink));
     TV_TRY(upload_filled(w, -1, PCCX_NET_PIECE, &w->l.map.minus_ones, sink));
     TV_TRY(pccx_lower_upload_bf16(&w->l, words, TV_COUNTOF(words), &w->l.map.words, sink));

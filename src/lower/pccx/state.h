@@ -106,10 +106,11 @@ typedef struct pccx_lower_plan {
 
 /* What is folded into the constants of a node. */
 typedef struct pccx_lower_fold {
-    bool gains;   /* Norm: its gains are part of the weights that read it */
-    bool on_host; /* the host computes the node */
-    bool precise; /* Linear: two planes of weights at least */
-    bool packed;  /* Gather: INT4 */
+    bool gains;         /* Norm: its gains are part of the weights that read it */
+    bool on_host;       /* the host computes the node */
+    bool heads_at_once; /* RotaryEmbedding: GEMM rotates all heads of a token */
+    bool precise;       /* Linear: two planes of weights at least */
+    bool packed;        /* Gather: INT4 */
     float factor; /* of the output: Linear: of its weights; Norm: of its gains; Attention: what is left of its scale */
 } pccx_lower_fold;
 
@@ -120,6 +121,8 @@ typedef struct pccx_lower_constants {
     uint64_t gains;                /* Norm: a group's; operands of elementwise operators that are vectors: a row */
     uint64_t inverse;              /* Norm: one word, 1 / its size and zeros */
     uint64_t cosines, sines;       /* RotaryEmbedding: [position][rotary_dim] */
+    uint64_t identity, partners;   /* of all heads at once: [rotary_dim][rotary_dim], the element itself, or the other
+                                      one of its pair */
     uint64_t table, row_bytes;     /* Gather: rows, and the bytes of a row */
     uint32_t constant;             /* index of its first constant word */
 } pccx_lower_constants;
@@ -339,6 +342,10 @@ tv_status pccx_lower_fail_overflow(const tv_matrix *from, uint64_t row, const tv
 /* Reads a row of constants, multiplied by a factor, to out[columns]. */
 tv_status pccx_lower_read_row(const tv_matrix *from, uint32_t row, float factor, float *out, const tv_diag_sink *sink);
 
+/* Writes n numbers as BF16; *addr receives their address. */
+tv_status pccx_lower_upload_bf16(pccx_lowering *l, const float *values, uint64_t n, uint64_t *addr,
+                                 const tv_diag_sink *sink);
+
 /* Bytes of rows x columns elements with row scales: one plane; all planes of one group of columns; all groups. */
 uint64_t pccx_lower_plane_bytes(uint32_t rows, uint32_t columns);
 uint64_t pccx_lower_group_bytes(unsigned planes, uint32_t rows, uint32_t columns);
@@ -433,7 +440,8 @@ tv_status pccx_lower_finish_gates(pccx_lowering *l, const pccx_lower_gates *gate
 pccx_lower_emitter pccx_lower_norm;                                                           /* norm.c */
 pccx_lower_emitter pccx_lower_experts;                                                        /* experts.c */
 pccx_lower_emitter pccx_lower_activated, pccx_lower_glu;                                      /* gates.c */
-pccx_lower_emitter pccx_lower_rope, pccx_lower_attention;                                     /* attention.c */
+pccx_lower_emitter pccx_lower_rope;                                                           /* rotation.c */
+pccx_lower_emitter pccx_lower_attention;                                                      /* attention.c */
 pccx_lower_emitter pccx_lower_sum, pccx_lower_product, pccx_lower_quotient, pccx_lower_unary; /* elements.c */
 pccx_lower_emitter pccx_lower_swish, pccx_lower_slice, pccx_lower_concat, pccx_lower_reshape; /* elements.c */
 pccx_lower_emitter pccx_lower_reduce;                                                         /* elements.c */
@@ -509,12 +517,16 @@ tv_status pccx_lower_upload_table(pccx_lowering *l, uint32_t node, const tv_diag
 /* Quantizes the constants and writes them to host memory; allocates the session's buffers there. */
 tv_status pccx_lower_upload(pccx_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink);
 
-/* Writes n numbers as BF16; *addr receives their address. */
-tv_status pccx_lower_upload_bf16(pccx_lowering *l, const float *values, uint64_t n, uint64_t *addr,
-                                 const tv_diag_sink *sink);
+/* ---- rotation.c ---- */
+
+/* Chooses the rotations that GEMM does for all heads of a token at once. */
+void pccx_lower_choose_rotations(pccx_lowering *l, const tv_config *config);
+
+/* Writes the angles of a RotaryEmbedding, and its matrices for GEMM. */
+tv_status pccx_lower_upload_rotation(pccx_lowering *l, uint32_t node, const tv_diag_sink *sink);
 
 /* Writes the identity, the rotation, and zeros. */
-tv_status pccx_lower_upload_rotations(pccx_lowering *l, const tv_diag_sink *sink);
+tv_status pccx_lower_upload_identity(pccx_lowering *l, const tv_diag_sink *sink);
 
 /* ---- kv_cache.c ---- */
 

@@ -6,32 +6,13 @@
 
 #include "lower/pccx/state.h"
 #include "num/float.h"
-#include "num/func.h"
 
 static float round_to_bf16(float weight, float unit)
 {
     return tv_bf16_to_f32(tv_bf16_flushed_from_f32(weight * unit)) / unit;
 }
 
-static void store_bf16(uint8_t *to, float x) { tv_store_le(to, tv_bf16_flushed_from_f32(x), 2); }
-
 /* ---- Vectors ---- */
-
-tv_status pccx_lower_upload_bf16(pccx_lowering *l, const float *values, uint64_t n, uint64_t *addr,
-                                 const tv_diag_sink *sink)
-{
-    *addr = pccx_lower_reserve(l, n * 2);
-    if (l->timing)
-        return TV_OK;
-    uint8_t *bytes = malloc(n * 2);
-    if (!bytes)
-        return tv_fail_memory(sink);
-    for (uint64_t i = 0; i < n; i++)
-        store_bf16(bytes + 2 * i, values[i]);
-    tv_status status = tv_machine_write(l->machine, "host", *addr, bytes, n * 2, sink);
-    free(bytes);
-    return status;
-}
 
 /* A vector of constants, repeated, as row[columns]: times `factor`, or the reciprocals with factor 0. */
 static tv_status read_repeated(const pccx_lowering *l, uint32_t value, uint32_t columns, float factor, float *row,
@@ -99,74 +80,6 @@ static tv_status upload_norm(pccx_lowering *l, const tv_graph_node *n, pccx_lowe
 
 /* ---- Tables ---- */
 
-/* rope(x, y) = (x, y) * cos a + (-y, x) * sin a: `rotation` makes the second vector. */
-tv_status pccx_lower_upload_rotations(pccx_lowering *l, const tv_diag_sink *sink)
-{
-    uint8_t identity[PCCX_LOWER_BLOCK * PCCX_LOWER_BEAT_BYTES] = {0},
-                                        rotation[PCCX_LOWER_BLOCK * PCCX_LOWER_BEAT_BYTES] = {0};
-    for (unsigned r = 0; r < PCCX_LOWER_BLOCK; r++) {
-        unsigned other = r ^ 1, weight = r % 2 ? 1 : 15; /* 15: -1 */
-        identity[r * PCCX_LOWER_BEAT_BYTES + r / 2] = (uint8_t)(1 << (r % 2 * 4));
-        rotation[r * PCCX_LOWER_BEAT_BYTES + other / 2] = (uint8_t)(weight << (other % 2 * 4));
-    }
-    l->map.identity = pccx_lower_reserve(l, sizeof identity);
-    l->map.rotation = pccx_lower_reserve(l, sizeof rotation);
-    l->map.zeros = pccx_lower_reserve(l, PCCX_LOWER_LANES * PCCX_LOWER_BEAT_BYTES); /* as memory is */
-    if (l->timing)
-        return TV_OK;
-    TV_TRY(tv_machine_write(l->machine, "host", l->map.identity, identity, sizeof identity, sink));
-    return tv_machine_write(l->machine, "host", l->map.rotation, rotation, sizeof rotation, sink);
-}
-
-/* Of a rotation: [position][element]. For halves the sines of the first elements are negated. */
-static tv_status upload_angles(pccx_lowering *l, const tv_graph_node *n, pccx_lower_constants *c,
-                               const tv_diag_sink *sink)
-{
-    const tv_graph_attrs *a = &n->attrs;
-    uint32_t d = a->rotary_dim, half = d / 2;
-    uint64_t count = (uint64_t)l->context * d;
-    float *cosines = malloc(count * sizeof *cosines), *sines = malloc(count * sizeof *sines),
-          *factors = malloc(half * sizeof *factors);
-    tv_status status = cosines && sines && factors ? TV_OK : tv_fail_memory(sink);
-    if (status == TV_OK && n->inputs[1] != TV_NO_VALUE && !l->timing)
-        status = pccx_lower_read_row(tv_graph_matrix(l->graph, n->inputs[1]), 0, 1, factors, sink);
-    for (uint64_t i = 0; i < count && status == TV_OK && !l->timing; i++) {
-        uint32_t element = (uint32_t)(i % d), pair = a->interleaved ? element / 2 : element % half;
-        double angle = (double)(i / d) * pow((double)a->theta, -2.0 * pair / d) * (double)a->frequency_scale;
-        if (n->inputs[1] != TV_NO_VALUE && !l->timing)
-            angle /= (double)factors[pair];
-        cosines[i] = tv_func_f32_of_angle(TV_FUNC_COS, angle);
-        sines[i] = tv_func_f32_of_angle(TV_FUNC_SIN, angle);
-        if (!a->interleaved && element < half)
-            sines[i] = -sines[i];
-    }
-    if (status == TV_OK)
-        status = pccx_lower_upload_bf16(l, cosines, count, &c->cosines, sink);
-    if (status == TV_OK)
-        status = pccx_lower_upload_bf16(l, sines, count, &c->sines, sink);
-    free(cosines);
-    free(sines);
-    free(factors);
-    return status;
-}
-
-/* Rotations of the same shape share their tables. */
-static tv_status upload_rope(pccx_lowering *l, uint32_t node, const tv_diag_sink *sink)
-{
-    const tv_graph_node *n = tv_graph_node_at(l->graph, node);
-    for (uint32_t i = 0; i < node; i++) {
-        const tv_graph_node *other = tv_graph_node_at(l->graph, i);
-        if (other->op == TV_OP_ROTARY_EMBEDDING && other->inputs[1] == n->inputs[1] &&
-            other->attrs.theta == n->attrs.theta && other->attrs.frequency_scale == n->attrs.frequency_scale &&
-            other->attrs.rotary_dim == n->attrs.rotary_dim && other->attrs.interleaved == n->attrs.interleaved) {
-            l->constants[node].cosines = l->constants[i].cosines;
-            l->constants[node].sines = l->constants[i].sines;
-            return TV_OK;
-        }
-    }
-    return upload_angles(l, n, &l->constants[node], sink);
-}
-
 static tv_status upload_filled(pccx_lowering *l, float value, uint64_t *addr, const tv_diag_sink *sink)
 {
     return upload_row(l, TV_NO_VALUE, l->widest, value, addr, sink);
@@ -221,7 +134,7 @@ static tv_status upload_node(pccx_lowering *l, uint32_t node, const tv_diag_sink
     case TV_OP_NORM:
         return upload_norm(l, n, c, sink);
     case TV_OP_ROTARY_EMBEDDING:
-        return upload_rope(l, node, sink);
+        return pccx_lower_upload_rotation(l, node, sink);
     case TV_OP_LINEAR:
         if (n->inputs[2] != TV_NO_VALUE)
             TV_TRY(upload_row(l, n->inputs[2], columns, pccx_lower_weight_factor(l, n), &c->bias, sink));
@@ -293,7 +206,7 @@ static tv_status upload_graph(pccx_lowering *l, const tv_llm_progress *progress,
         if (!l->folds[i].on_host)
             TV_TRY(upload_node(l, i, sink));
     }
-    TV_TRY(pccx_lower_upload_rotations(l, sink));
+    TV_TRY(pccx_lower_upload_identity(l, sink));
     TV_TRY(upload_filled(l, 1, &l->map.ones, sink));
     TV_TRY(upload_filled(l, -1, &l->map.minus_ones, sink));
     TV_TRY(upload_cuts(l, sink));
