@@ -123,6 +123,11 @@ void tv_machine_set_threads(tv_machine *machine, unsigned threads)
         machine->target->threads(machine->state, threads);
 }
 
+tv_pool *tv_machine_pool(tv_machine *machine)
+{
+    return machine->target->pool ? machine->target->pool(machine->state) : NULL;
+}
+
 uint64_t tv_machine_next_index(const tv_machine *machine) { return machine->target->next(machine->state); }
 
 uint64_t tv_machine_instruction_base(const tv_machine *machine) { return machine->instruction_base; }

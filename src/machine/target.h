@@ -12,6 +12,7 @@
 #include "program/program.h"
 #include "sim/energy.h"
 #include "sim/memory.h"
+#include "sim/pool.h"
 #include "sim/values.h"
 #include "trivet/commit.h"
 #include "trivet/machine.h"
@@ -44,6 +45,7 @@ typedef struct tv_target {
     void (*actions)(const void *state, tv_action_table *out);
     void (*energy_params)(const tv_config *config, tv_energy_params *out);
     void (*threads)(void *state, unsigned threads); /* NULL: the machine uses one thread */
+    tv_pool *(*pool)(void *state);                  /* its threads; NULL: it has none that others may use */
     void (*trace)(void *state, const tv_trace_sink *sink);
     uint64_t (*clock)(const void *state);
     bool (*has_next)(const void *state); /* whether an instruction would execute next, or fault */
@@ -94,6 +96,9 @@ tv_trace_sink tv_machine_trace_sink(const tv_machine *machine);
 
 /* The target that a machine was created from. */
 const tv_target *tv_machine_get_target(const tv_machine *machine);
+
+/* The threads of the machine, for work between its runs; NULL: one. */
+tv_pool *tv_machine_pool(tv_machine *machine);
 
 /* As tv_machine_load of the loaded program, of which only the instructions `changed` are not what they were, as
  * tv_target.reload describes it. The machine is neither traced nor recorded: tv_machine_can_reload. */

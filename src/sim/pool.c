@@ -26,7 +26,7 @@ enum { LONG_NS = 100000 };
 /* Mean durations of the loops of a kind; recent ones count more. During the trials it is the minimum, because the
  * threads sleep at first. */
 typedef struct loop_kind {
-    tv_pool_work *work; /* NULL: unused */
+    uintptr_t work; /* the address of the function; 0: unused */
     uint64_t count;
     double serial_ns, shared_ns;
     uint64_t caller_ns;         /* minimum of what the caller works in a shared loop */
@@ -48,7 +48,16 @@ struct tv_pool {
     uint64_t loops, chunks, chunk_size, total;
     tv_pool_work *work;
     void *user;
-    loop_kind kinds[KINDS]; /* of the caller alone */
+
+    _Atomic(tv_pool_job *) job; /* NULL: there is none, or a thread has begun it */
+    atomic_bool job_done;
+    void *job_user;
+
+    /* of the caller alone */
+    tv_pool_job *job_begun; /* by tv_pool_begin; NULL: without sharing */
+    uintptr_t job_work;
+    uint64_t job_count, job_begin;
+    loop_kind kinds[KINDS];
 };
 
 static uint64_t now_ns(void)
@@ -84,11 +93,14 @@ static bool is_new(tv_pool *pool, uint64_t latest)
     return open != 0 && open != latest;
 }
 
-static void sleep_until_new(tv_pool *pool, uint64_t latest)
+/* Whether there is something to do for this thread. */
+static bool is_needed(tv_pool *pool, uint64_t latest) { return is_new(pool, latest) || pool->job || pool->ending; }
+
+static void sleep_until_needed(tv_pool *pool, uint64_t latest)
 {
     pthread_mutex_lock(&pool->lock);
     pool->sleeping++;
-    while (!is_new(pool, latest) && !pool->ending)
+    while (!is_needed(pool, latest))
         pthread_cond_wait(&pool->begun, &pool->lock);
     pool->sleeping--;
     pthread_mutex_unlock(&pool->lock);
@@ -97,22 +109,39 @@ static void sleep_until_new(tv_pool *pool, uint64_t latest)
 static void wait_for_work(tv_pool *pool, uint64_t latest)
 {
     uint64_t until = now_ns() + SPIN_NS;
-    for (unsigned i = 1; !is_new(pool, latest) && !pool->ending; i++) {
+    for (unsigned i = 1; !is_needed(pool, latest); i++) {
         pause_briefly();
         if (i % 64 == 0 && now_ns() > until) { /* the clock takes as long as a pause */
-            sleep_until_new(pool, latest);
+            sleep_until_needed(pool, latest);
             return;
         }
     }
 }
 
-static void finish_chunks(tv_pool *pool)
+/* Wakes the caller if it sleeps. */
+static void wake_caller(tv_pool *pool)
 {
-    if (atomic_fetch_sub(&pool->active, 1) > 1 || !pool->waiting)
+    if (!pool->waiting)
         return;
     pthread_mutex_lock(&pool->lock);
     pthread_cond_signal(&pool->done);
     pthread_mutex_unlock(&pool->lock);
+}
+
+static void finish_chunks(tv_pool *pool)
+{
+    if (atomic_fetch_sub(&pool->active, 1) == 1)
+        wake_caller(pool);
+}
+
+static void run_job(tv_pool *pool)
+{
+    tv_pool_job *job = pool->job ? atomic_exchange(&pool->job, NULL) : NULL;
+    if (!job)
+        return;
+    job(pool->job_user);
+    pool->job_done = true;
+    wake_caller(pool);
 }
 
 static void *run_thread(void *user)
@@ -123,6 +152,9 @@ static void *run_thread(void *user)
         wait_for_work(pool, latest);
         if (pool->ending)
             return NULL;
+        run_job(pool);
+        if (!is_new(pool, latest))
+            continue;
         pool->active++;
         uint64_t open = pool->open; /* it may have ended meanwhile */
         if (open != 0 && open != latest)
@@ -167,24 +199,37 @@ void tv_pool_free(tv_pool *pool)
 
 /* ---- The caller ---- */
 
-static void wait_for_threads(tv_pool *pool)
+static bool is_inactive(tv_pool *pool) { return pool->active == 0; }
+
+static bool is_job_done(tv_pool *pool) { return pool->job_done; }
+
+static void wait_until(tv_pool *pool, bool (*over)(tv_pool *pool))
 {
     uint64_t until = now_ns() + SPIN_NS;
-    while (pool->active && now_ns() < until)
+    while (!over(pool) && now_ns() < until)
         pause_briefly();
-    if (!pool->active)
+    if (over(pool))
         return;
     pthread_mutex_lock(&pool->lock);
     pool->waiting = true;
-    while (pool->active)
+    while (!over(pool))
         pthread_cond_wait(&pool->done, &pool->lock);
     pool->waiting = false;
     pthread_mutex_unlock(&pool->lock);
 }
 
-static loop_kind *kind_of(tv_pool *pool, tv_pool_work *work, uint64_t count)
+static void wake_threads(tv_pool *pool)
 {
-    uint64_t hash = ((uint64_t)(uintptr_t)work ^ count * UINT64_C(0x9E3779B97F4A7C15)) * UINT64_C(0x9E3779B97F4A7C15);
+    if (!pool->sleeping)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pthread_cond_broadcast(&pool->begun);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static loop_kind *kind_of(tv_pool *pool, uintptr_t work, uint64_t count)
+{
+    uint64_t hash = ((uint64_t)work ^ count * UINT64_C(0x9E3779B97F4A7C15)) * UINT64_C(0x9E3779B97F4A7C15);
     loop_kind *kind = &pool->kinds[hash >> 58];
     if (kind->work != work || kind->count != count)
         *kind = (loop_kind){
@@ -234,16 +279,12 @@ static uint64_t run_shared(tv_pool *pool, uint64_t count, tv_pool_work *work, vo
     pool->user = user;
     pool->next = 0;
     pool->open = ++pool->loops;
-    if (pool->sleeping) {
-        pthread_mutex_lock(&pool->lock);
-        pthread_cond_broadcast(&pool->begun);
-        pthread_mutex_unlock(&pool->lock);
-    }
+    wake_threads(pool);
     uint64_t begin = now_ns();
     run_chunks(pool);
     uint64_t own = now_ns() - begin;
     pool->open = 0;
-    wait_for_threads(pool);
+    wait_until(pool, is_inactive);
     return own;
 }
 
@@ -253,7 +294,7 @@ void tv_pool_run(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
         work(user, 0, count);
         return;
     }
-    loop_kind *kind = kind_of(pool, work, count);
+    loop_kind *kind = kind_of(pool, (uintptr_t)work, count);
     bool shared = is_shared(kind);
     uint64_t begin = now_ns();
     if (shared)
@@ -261,4 +302,32 @@ void tv_pool_run(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
     else
         work(user, 0, count);
     record_loop(kind, shared, now_ns() - begin);
+}
+
+bool tv_pool_begin(tv_pool *pool, uint64_t count, tv_pool_job *job, void *user)
+{
+    if (!pool || !pool->count)
+        return false;
+    pool->job_work = (uintptr_t)job;
+    pool->job_count = count;
+    pool->job_begun = is_shared(kind_of(pool, pool->job_work, count)) ? job : NULL;
+    pool->job_begin = now_ns();
+    if (!pool->job_begun)
+        return false;
+    pool->job_user = user;
+    pool->job_done = false;
+    pool->job = job;
+    wake_threads(pool);
+    return true;
+}
+
+void tv_pool_end(tv_pool *pool)
+{
+    if (!pool || !pool->count)
+        return;
+    if (pool->job_begun && atomic_exchange(&pool->job, NULL))
+        pool->job_begun(pool->job_user);
+    else if (pool->job_begun)
+        wait_until(pool, is_job_done);
+    record_loop(kind_of(pool, pool->job_work, pool->job_count), pool->job_begun != NULL, now_ns() - pool->job_begin);
 }

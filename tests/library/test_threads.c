@@ -289,12 +289,94 @@ static void sessions_in_several_threads_share_a_model(void **state)
     tv_llm_free(llm);
 }
 
+/* ---- A program that another thread times ---- */
+
+static void add_state(sharer *s, tv_machine *machine)
+{
+    tv_state_value value;
+    tv_stats stats = {.size = sizeof stats};
+    tv_energy_stats energy = {.size = sizeof energy};
+    add_number(s, tv_machine_next_index(machine));
+    add_number(s, tv_machine_clock(machine));
+    for (unsigned i = 0; tv_machine_state_at(machine, i, &value); i++) {
+        add_text(s, value.name);
+        add_text(s, value.text);
+    }
+    expect_ok(s, tv_machine_stats(machine, &stats) == TV_OK && tv_machine_energy(machine, &energy) == TV_OK);
+    add_number(s, stats.cycles);
+    add_number(s, stats.macs);
+    for (unsigned i = 0; i < stats.path_count; i++)
+        add_number(s, stats.paths[i].bytes);
+    for (unsigned i = 0; i < stats.engine_count; i++) {
+        add_number(s, stats.engines[i].busy);
+        add_bytes(&s->digest, stats.engines[i].stalled, sizeof stats.engines[i].stalled);
+    }
+    add_bytes(&s->digest, energy.counts, sizeof energy.counts);
+}
+
+/* Runs the program `times` times, up to every `step`-th instruction, and on after each fault, of which L2 causes some
+ * if `nan` is not 0: the word that has one. The window, with its records of completions, is among the memories. */
+static uint64_t digest_of_runs(const tv_program *program, const tv_config *config, unsigned threads, uint64_t step,
+                               uint64_t nan)
+{
+    sharer s = {0};
+    tv_machine *machine;
+    const uint16_t word[8] = {0, 0x7FC0};
+    const uint32_t clear = TV_WINDOW_CLEAR_ERROR;
+    assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
+    tv_machine_set_threads(machine, threads);
+    for (unsigned times = 0; times < 3; times++) {
+        if (nan)
+            assert_int_equal(tv_machine_write(machine, "l2", nan, word, sizeof word, NULL), TV_OK);
+        assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+        for (uint64_t until = step; tv_machine_next_index(machine) < tv_program_instruction_count(program);
+             until += step) {
+            tv_run_limits limits = {sizeof limits, until, UINT64_MAX};
+            tv_status status = tv_machine_run(machine, &limits, NULL);
+            add_number(&s, (uint64_t)status);
+            add_state(&s, machine);
+            if (status == TV_FAULT)
+                assert_int_equal(tv_machine_write(machine, "mmio", TV_WINDOW_CONTROL, &clear, sizeof clear, NULL),
+                                 TV_OK);
+        }
+        add_memories(&s, machine);
+    }
+    assert_int_equal(s.failed, 0);
+    tv_machine_free(machine);
+    return s.digest;
+}
+
+static void a_program_that_another_thread_times_takes_the_same_cycles(void **state)
+{
+    (void)state;
+    tv_config *config;
+    assert_int_equal(tv_config_new("pccx", NULL, &config), TV_OK);
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        tv_generate_options options = {
+            .size = sizeof options, .seed = seed, .instructions = 100 + 100 * seed, .illegal = seed % 3 == 0 ? 5 : 0};
+        tv_generated made;
+        tv_program *program;
+        uint64_t step = seed % 2 ? UINT64_MAX / 2 : 150, nan = seed % 4 < 2 ? 64 * seed : 0;
+        assert_int_equal(tv_program_generate(config, &options, NULL, &made), TV_OK);
+        assert_int_equal(tv_program_assemble("made.s", made.source, strlen(made.source), NULL, NULL, &program), TV_OK);
+        uint64_t want = digest_of_runs(program, config, 1, step, nan);
+        for (unsigned threads = 2; threads <= 3; threads++)
+            if (digest_of_runs(program, config, threads, step, nan) != want)
+                fail_msg("seed %u with %u threads is not as with one", (unsigned)seed, threads);
+        tv_program_free(program);
+        free(made.source);
+        free(made.counts);
+    }
+    tv_config_free(config);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits_and_cycles),
         cmocka_unit_test(machines_in_several_threads_share_programs_and_configurations),
         cmocka_unit_test(sessions_in_several_threads_share_a_model),
+        cmocka_unit_test(a_program_that_another_thread_times_takes_the_same_cycles),
     };
     if (argc < 3)
         return 2;

@@ -587,6 +587,44 @@ static void every_iteration_of_every_loop_runs_once(void **state)
     }
 }
 
+static void run_job(void *user)
+{
+    pool_work *w = user;
+    mark(w, 0, w->count);
+}
+
+/* Jobs of both outcomes of tv_pool_begin, quick and slow ones beside quick and slow loops, and after the threads have
+ * gone to sleep. */
+static void a_job_runs_once_beside_loops_of_the_caller(void **state)
+{
+    (void)state;
+    unit_rng rng = {78};
+    for (unsigned threads = 1; threads <= 4; threads++) {
+        tv_pool *pool = tv_pool_new(threads);
+        unsigned begun = 0;
+        for (unsigned round = 0; round < 1000; round++) {
+            pool_work job = {.count = 1 + unit_below(&rng, POOL_COUNT), .slow = round % 64 == 0}, loop = {0};
+            if (round % 256 == 0)
+                nanosleep(&(struct timespec){0, 2000000}, NULL);
+            bool shared = tv_pool_begin(pool, 7, run_job, &job);
+            assert_true(threads > 1 || !shared);
+            begun += shared;
+            for (unsigned i = 0; i < round % 3; i++) {
+                loop = (pool_work){.count = 1 + unit_below(&rng, POOL_COUNT), .slow = round % 100 == 0};
+                tv_pool_run(pool, loop.count, mark, &loop);
+                for (uint64_t k = 0; k < POOL_COUNT; k++)
+                    assert_int_equal(loop.done[k], k < loop.count);
+            }
+            tv_pool_end(pool);
+            assert_int_equal(job.errors + loop.errors, 0);
+            for (uint64_t k = 0; k < POOL_COUNT; k++)
+                assert_int_equal(job.done[k], shared && k < job.count);
+        }
+        assert_true(begun > 0 || threads == 1);
+        tv_pool_free(pool);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -600,6 +638,7 @@ int main(void)
         cmocka_unit_test(the_bottleneck_is_the_busiest_resource_or_latency),
         cmocka_unit_test(memory_starts_as_zero_and_zeroes_exactly_the_range),
         cmocka_unit_test(every_iteration_of_every_loop_runs_once),
+        cmocka_unit_test(a_job_runs_once_beside_loops_of_the_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 
 #include "graph/host_node.h"
 #include "lower/pccx/state.h"
+#include "machine/target.h"
 
 /* ---- Creating ---- */
 
@@ -16,7 +17,6 @@ static void destroy(void *state)
     tv_builder_fini(&l->program);
     tv_machine_free(l->machine);
     tv_program_free(l->loaded_program);
-    tv_pool_free(l->pool);
     for (size_t i = 0; l->kept_values && i < l->graph->values.count; i++)
         free(l->kept_values[i]);
     for (size_t i = 0; l->host_nodes && i < l->graph->nodes.count; i++)
@@ -69,7 +69,6 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
         .step_progress = options->step_progress,
         .timing = options->mode == TV_MODE_TIMING,
         .keep_values = options->keep_values,
-        .pool = tv_pool_new(options->threads),
         .scale_search = tv_scale_search(tv_cpu()),
         .host_ops = {{.name = "pack keys to INT4"},
                      {.name = "pack values to INT4"},
@@ -87,6 +86,7 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
     if (status == TV_OK) {
         pccx_lower_choose_rotations(l, options->config);
         tv_machine_set_threads(l->machine, options->threads);
+        l->pool = tv_machine_pool(l->machine);
         status = pccx_lower_upload(l, &options->progress, sink);
     }
     if (status != TV_OK) {

@@ -5,6 +5,7 @@
 
 #include "graph/passes.h"
 #include "lower/pccx/network_state.h"
+#include "machine/target.h"
 #include "trivet/energy.h"
 
 /* ---- Creating ---- */
@@ -17,7 +18,6 @@ static void destroy(void *state)
     tv_builder_fini(&w->l.program);
     tv_machine_free(w->l.machine);
     tv_program_free(w->l.loaded_program);
-    tv_pool_free(w->l.pool);
     for (size_t i = 0; w->values && i < w->graph->values.count; i++)
         if (w->values[i].owned)
             tv_tensor_fini(&w->values[i].tensor);
@@ -94,7 +94,6 @@ static tv_status create(const tv_graph *graph, const tv_network_options *options
                            .timing = options->mode == TV_MODE_TIMING,
                            .keep_values = options->keep_values,
                            .allow_host_ops = options->allow_host_ops,
-                           .pool = tv_pool_new(options->threads),
                            .scale_search = tv_scale_search(tv_cpu()),
                            .host_ops = {{.name = "pack a matrix to INT4"},
                                         {.name = "arrange a matrix"},
@@ -113,6 +112,7 @@ static tv_status create(const tv_graph *graph, const tv_network_options *options
         status = pccx_net_allocate(w, sink);
     if (status == TV_OK) {
         tv_machine_set_threads(w->l.machine, options->threads);
+        w->l.pool = tv_machine_pool(w->l.machine);
         status = pccx_net_upload(w, &options->progress, sink);
     }
     if (status != TV_OK) {

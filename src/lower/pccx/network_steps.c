@@ -147,7 +147,6 @@ static tv_status run_pack(tv_machine *machine, const tv_network_step *step, cons
         return tv_network_step_fail(step, "has numbers that fit no matrix", sink);
     pccx_lowering l = {.machine = machine,
                        .group = (uint32_t)step->numbers[THIRD],
-                       .pool = tv_pool_new(1),
                        .scale_search = tv_scale_search(tv_cpu()),
                        .map = {.end = step->address}};
     tv_matrix from = {.rows = (uint32_t)columns, .columns = (uint32_t)step->dims[step->rank - 2], .count = 1};
@@ -158,7 +157,6 @@ static tv_status run_pack(tv_machine *machine, const tv_network_step *step, cons
     if (status == TV_OK)
         status = pccx_net_pack_tensor(&l, &b, &to, sink);
     tv_tensor_fini(&b);
-    tv_pool_free(l.pool);
     return status;
 }
 

@@ -87,6 +87,15 @@ bool pccx_resolve(const pccx_control *control, unsigned row, uint64_t word, pccx
 /* Commits the instruction's effect on the control state: constants, FIFO counts, stream positions. */
 void pccx_control_commit(pccx_control *control, const pccx_op *op);
 
+/* The work of instructions. */
+typedef struct pccx_counters {
+    uint64_t macs[PCCX_STREAMS];
+    uint64_t bytes[PCCX_PATHS];
+    pccx_tally tallies[PCCX_ACCOUNTS]; /* by engine */
+} pccx_counters;
+
+struct pccx_times;
+
 typedef struct pccx_machine {
     tv_codec *codec;
     const tv_config *config;
@@ -108,10 +117,9 @@ typedef struct pccx_machine {
     const tv_program *program; /* borrowed; NULL: none */
     uint64_t next, count;      /* instruction of the program */
     uint64_t instructions;     /* executed, over all programs */
-    uint64_t macs[PCCX_STREAMS];
-    uint64_t bytes[PCCX_PATHS];
-    pccx_tally tallies[PCCX_ACCOUNTS]; /* by engine */
+    pccx_counters counters;
     tv_energy_table energy;
+    struct pccx_times *times; /* of a program that another thread times; NULL: none was yet */
 
     uint32_t command_low, command_high;
     uint64_t stream_addr, stream_bytes; /* of the descriptor that the host writes */
@@ -140,6 +148,25 @@ void pccx_window_write(pccx_machine *m, uint64_t byte, const uint8_t *data, size
 
 /* Appends a completion record; `user` is the machine. */
 void pccx_window_complete(void *user, int64_t index, uint64_t cycle);
+
+/* Appends a record; false: the oldest one made room. */
+bool pccx_stat_add(pccx_stat *stat, pccx_completion completion);
+
+void pccx_count_work(pccx_counters *counters, const pccx_op *op);
+
+/* The instruction word at `index`: of the program, or, after its end, of the command FIFO. */
+uint64_t pccx_word_at(const pccx_machine *m, uint64_t index);
+
+/* ---- times.c ---- */
+
+/* Has another thread time instructions [m->next, end) of the program, while the caller executes them without cycles and
+ * counters. False: it does not, because it cannot or would not gain; the caller does both. */
+bool pccx_times_begin(pccx_machine *m, uint64_t end, uint64_t max_cycles);
+
+/* Must follow once the caller has executed up to m->next: then cycles and counters are those of these instructions. */
+void pccx_times_end(pccx_machine *m, bool begun);
+
+void pccx_times_free(struct pccx_times *times);
 
 /* Members of the target: spaces.c, stats.c, check.c. */
 int pccx_space_at(const void *state, unsigned i, tv_space *out);

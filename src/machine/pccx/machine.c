@@ -40,6 +40,7 @@ static void destroy(void *state)
     tv_pool_free(m->pool);
     tv_buf_fini(&m->commands);
     free(m->stat.ring);
+    pccx_times_free(m->times);
     tv_fault_record_fini(&m->fault);
     free(m);
 }
@@ -138,8 +139,7 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
 
 /* ---- The instruction loop ---- */
 
-/* The instruction word at `index`: of the program, or, after its end, of the command FIFO. */
-static uint64_t word_at(const pccx_machine *m, uint64_t index)
+uint64_t pccx_word_at(const pccx_machine *m, uint64_t index)
 {
     if (index < m->count)
         return tv_program_word(m->program, index);
@@ -162,25 +162,26 @@ static void raise_illegal(pccx_machine *m, uint64_t word, const tv_illegal *ille
     tv_buf_fini(&text);
 }
 
-static void count_work(pccx_machine *m, const pccx_op *op)
+void pccx_count_work(pccx_counters *counters, const pccx_op *op)
 {
     if (op->path != PCCX_PATH_NONE)
-        m->bytes[op->path] += op->bytes;
+        counters->bytes[op->path] += op->bytes;
     if (op->macs) /* of an extension without weights: as those of vectors */
-        m->macs[op->flow < PCCX_STREAMS ? op->flow : PCCX_STREAM_GEMV] += op->macs;
-    pccx_count_actions(op, &m->tallies[op->engine]);
+        counters->macs[op->flow < PCCX_STREAMS ? op->flow : PCCX_STREAM_GEMV] += op->macs;
+    pccx_count_actions(op, &counters->tallies[op->engine]);
 }
 
 /* What executing one instruction came to; after anything but DONE nothing has changed. TOO_LATE: it would issue at the
  * cycle limit or later. */
 typedef enum outcome { DONE, FAULTED, TOO_LATE, NO_MEMORY } outcome;
 
-static outcome execute_word(pccx_machine *m, uint64_t word, uint64_t max_cycles)
+/* `timed_apart`: cycles and counters are another thread's. */
+static outcome execute_word(pccx_machine *m, uint64_t word, uint64_t max_cycles, bool timed_apart)
 {
     tv_illegal illegal;
     pccx_rejection why; /* the buffer of its message is left uninitialized, because clearing it costs time */
     pccx_op op;
-    bool timed = m->mode != TV_MODE_FUNCTIONAL;
+    bool timed = m->mode != TV_MODE_FUNCTIONAL && !timed_apart;
     why.code_only = why.out_of_memory = false;
     why.message[0] = '\0';
     if (timed && max_cycles != UINT64_MAX && pccx_timing_earliest(&m->timing) >= max_cycles)
@@ -206,8 +207,20 @@ static outcome execute_word(pccx_machine *m, uint64_t word, uint64_t max_cycles)
     if (timed)
         pccx_timing_issue(&m->timing, &op, (int64_t)m->instructions);
     pccx_control_commit(&m->control, &op);
-    count_work(m, &op);
+    if (!timed_apart)
+        pccx_count_work(&m->counters, &op);
     m->instructions++;
+    return DONE;
+}
+
+/* Executes up to instruction `end`. */
+static outcome execute_words(pccx_machine *m, uint64_t end, uint64_t max_cycles, bool timed_apart)
+{
+    for (; m->next < end; m->next++) {
+        outcome result = execute_word(m, pccx_word_at(m, m->next), max_cycles, timed_apart);
+        if (result != DONE)
+            return result;
+    }
     return DONE;
 }
 
@@ -221,27 +234,16 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *w
         pccx_timing_begin(&m->timing);
     m->ended = false;
     m->status = (m->status & ~(uint32_t)TV_WINDOW_DONE) | TV_WINDOW_BUSY;
-    *why = TV_STOP_END;
-    while (m->next < pccx_pending_end(m) && !m->fault.raised) {
-        if (m->next >= limits->until) {
-            *why = TV_STOP_UNTIL;
-            return TV_OK;
-        }
-        switch (execute_word(m, word_at(m, m->next), limits->max_cycles)) {
-        case DONE:
-            m->next++;
-            break;
-        case FAULTED:
-            *why = TV_STOP_FAULT;
-            break;
-        case TOO_LATE:
-            *why = TV_STOP_CYCLES;
-            return TV_OK;
-        case NO_MEMORY:
-            *why = TV_STOP_UNTIL;
-            return TV_ERR_MEMORY;
-        }
-    }
+    uint64_t end = tv_min_u64(pccx_pending_end(m), limits->until);
+    bool timed_apart = pccx_times_begin(m, end, limits->max_cycles);
+    outcome result = execute_words(m, end, limits->max_cycles, timed_apart);
+    pccx_times_end(m, timed_apart);
+    *why = result == TOO_LATE ? TV_STOP_CYCLES : result == FAULTED ? TV_STOP_FAULT : TV_STOP_UNTIL;
+    if (result == TOO_LATE || result == NO_MEMORY)
+        return result == NO_MEMORY ? TV_ERR_MEMORY : TV_OK;
+    if (result == DONE && m->next < pccx_pending_end(m))
+        return TV_OK;
+    *why = result == FAULTED ? TV_STOP_FAULT : TV_STOP_END;
     pccx_timing_drain(&m->timing);
     m->ended = true;
     if (m->next == pccx_pending_end(m)) { /* commands that have run are not needed any more */
@@ -274,7 +276,7 @@ static tv_status execute(void *state, uint64_t word)
         pccx_timing_begin(&m->timing);
     m->ended = m->fault.raised = false;
     m->fault.without_text = true;
-    outcome result = execute_word(m, word, UINT64_MAX);
+    outcome result = execute_word(m, word, UINT64_MAX, false);
     m->fault.without_text = false;
     m->status = status;
     if (result == NO_MEMORY)
@@ -322,6 +324,8 @@ static void set_threads(void *state, unsigned threads)
     tv_pool_free(m->pool);
     m->pool = tv_pool_new(threads);
 }
+
+static tv_pool *pool(void *state) { return ((pccx_machine *)state)->pool; }
 
 static uint64_t clock_now(const void *state)
 {
@@ -398,7 +402,7 @@ static void describe(void *state, const uint64_t *word, tv_commit *commit, const
     pccx_rejection why;
     pccx_op op;
     why.code_only = true;
-    commit->word = word ? *word : word_at(m, m->next);
+    commit->word = word ? *word : pccx_word_at(m, m->next);
     commit->origin = word ? TV_ORIGIN_EXECUTE : in_program ? TV_ORIGIN_PROGRAM : TV_ORIGIN_WINDOW;
     commit->index = in_program ? m->next : m->next - m->count;
     int row = tv_codec_row(m->codec, commit->word, &illegal);
@@ -454,6 +458,7 @@ const tv_target tv_target_pccx = {
     .actions = pccx_actions,
     .energy_params = pccx_energy_params,
     .threads = set_threads,
+    .pool = pool,
     .trace = trace,
     .clock = clock_now,
     .advance = advance,

@@ -65,9 +65,7 @@ void pccx_visit_state(void *state, tv_state_visitor *visitor)
     VISIT(m->next);
     VISIT(m->count);
     VISIT(m->instructions);
-    VISIT(m->macs);
-    VISIT(m->bytes);
-    VISIT(m->tallies);
+    VISIT(m->counters);
     VISIT(m->command_low);
     VISIT(m->command_high);
     VISIT(m->stream_addr);

@@ -39,7 +39,7 @@ void pccx_actions(const void *state, tv_action_table *out)
     out->count = PCCX_ACCOUNTS;
     for (unsigned e = 0; e < PCCX_ACCOUNTS; e++) {
         out->engines[e] = (tv_engine_actions){.name = pccx_engine_names[e]};
-        pccx_add_actions(&m->tallies[e], out->engines[e].counts);
+        pccx_add_actions(&m->counters.tallies[e], out->engines[e].counts);
     }
     pccx_count_issue(m->instructions, out->engines[PCCX_ENGINE_DISP].counts);
 }
@@ -58,12 +58,12 @@ void pccx_stats(const void *state, tv_stats *out)
     tv_stats_set_time(out, timing.latest_end, tv_config_integer(m->config, PCCX_PARAM_CORE_HZ));
     tv_stats_set_engines(out, timing.accounts, PCCX_ACCOUNTS, pccx_stall_reason_names, PCCX_STALL_REASONS);
     for (unsigned p = 0; p < PCCX_PATHS; p++)
-        tv_stats_add_path(out, pccx_path_names[p], m->bytes[p],
+        tv_stats_add_path(out, pccx_path_names[p], m->counters.bytes[p],
                           p == PCCX_PATH_MOVE ? PCCX_WORD_BYTES : rate_of(m, rates[p]), NULL);
     out->instructions = m->instructions;
-    out->macs = m->macs[PCCX_STREAM_GEMM] + m->macs[PCCX_STREAM_GEMV];
+    out->macs = m->counters.macs[PCCX_STREAM_GEMM] + m->counters.macs[PCCX_STREAM_GEMV];
     double gemm = (double)(timing.gemm_tile_k * timing.gemm_tile_n),
            gemv = (double)m->control.gemv_lanes * m->control.gemv_cores;
-    out->peak_macs = m->macs[PCCX_STREAM_GEMM] > m->macs[PCCX_STREAM_GEMV] ? gemm : gemv;
+    out->peak_macs = m->counters.macs[PCCX_STREAM_GEMM] > m->counters.macs[PCCX_STREAM_GEMV] ? gemm : gemv;
     classify_bottleneck(m, out);
 }

@@ -195,14 +195,20 @@ void pccx_window_write(pccx_machine *m, uint64_t byte, const uint8_t *data, size
 
 /* ---- STAT_OUT ---- */
 
+bool pccx_stat_add(pccx_stat *s, pccx_completion completion)
+{
+    bool full = s->count == s->depth;
+    if (full) {
+        s->head = (s->head + 1) % s->depth;
+        s->count--;
+    }
+    s->ring[(s->head + s->count++) % s->depth] = completion;
+    return !full;
+}
+
 void pccx_window_complete(void *user, int64_t index, uint64_t cycle)
 {
     pccx_machine *m = user;
-    pccx_stat *s = &m->stat;
-    if (s->count == s->depth) { /* the oldest record makes room */
-        s->head = (s->head + 1) % s->depth;
-        s->count--;
+    if (!pccx_stat_add(&m->stat, (pccx_completion){(uint64_t)index, cycle}))
         m->status |= TV_WINDOW_LOST;
-    }
-    s->ring[(s->head + s->count++) % s->depth] = (pccx_completion){(uint64_t)index, cycle};
 }

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program that another thread times while the caller computes its data: cycles do not depend on data, nor data on
+ * cycles.
+ *
+ * The thread works on copies of the control state, of the timing model and of the counters, which become the machine's
+ * when all instructions have been executed. After a fault they are dropped, and the instructions before it are timed
+ * again. */
+#include <stdlib.h>
+
+#include "machine/pccx/internal.h"
+
+/* Fewer instructions are timed before another thread has begun. */
+enum { INSTRUCTIONS_MIN = 64, DEPTH_MAX = 4096 };
+
+typedef struct pccx_times {
+    const pccx_machine *machine;
+    uint64_t first, end, index;   /* instructions of the program; the number of `first` over all programs */
+    uint64_t done;                /* number of instructions that were timed */
+    pccx_control before, control; /* at `first`; after `done` instructions */
+    pccx_timing timing;
+    pccx_counters counters;
+    pccx_stat stat; /* completions, of which the oldest ones may be lost */
+    bool lost;
+    bool measured; /* the run is, with another thread or without */
+} pccx_times;
+
+/* Times up to `count` instructions from `first` on, and returns how many can execute. */
+static uint64_t time_words(const pccx_machine *m, uint64_t first, uint64_t count, uint64_t index, pccx_control *control,
+                           pccx_timing *timing, pccx_counters *counters)
+{
+    pccx_rejection why;
+    pccx_op op;
+    why.code_only = true;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t word = pccx_word_at(m, first + i);
+        int row = tv_codec_row(m->codec, word, NULL);
+        if (row < 0 || !pccx_resolve(control, (unsigned)row, word, &op, &why))
+            return i;
+        pccx_timing_issue(timing, &op, (int64_t)(index + i));
+        pccx_control_commit(control, &op);
+        pccx_count_work(counters, &op);
+    }
+    return count;
+}
+
+static void time_program(void *user)
+{
+    pccx_times *t = user;
+    t->done = time_words(t->machine, t->first, t->end - t->first, t->index, &t->control, &t->timing, &t->counters);
+}
+
+static void complete(void *user, int64_t index, uint64_t cycle)
+{
+    pccx_times *t = user;
+    if (!pccx_stat_add(&t->stat, (pccx_completion){(uint64_t)index, cycle}))
+        t->lost = true;
+}
+
+static pccx_times *times_of(pccx_machine *m)
+{
+    if (m->times)
+        return m->times;
+    pccx_times *t = calloc(1, sizeof *t);
+    if (t)
+        t->stat = (pccx_stat){.ring = calloc(m->stat.depth, sizeof *t->stat.ring), .depth = m->stat.depth};
+    if (t && t->stat.ring)
+        return m->times = t;
+    pccx_times_free(t);
+    return NULL;
+}
+
+void pccx_times_free(pccx_times *times)
+{
+    if (times)
+        free(times->stat.ring);
+    free(times);
+}
+
+bool pccx_times_begin(pccx_machine *m, uint64_t end, uint64_t max_cycles)
+{
+    bool possible = m->pool && m->mode == TV_MODE_FULL && max_cycles == UINT64_MAX && end <= m->count &&
+                    end - m->next >= INSTRUCTIONS_MIN && !tv_is_traced(&m->timing.emitter) &&
+                    m->control.isa->insn_count == PCCX_INSNS && m->stat.depth <= DEPTH_MAX;
+    pccx_times *t = possible ? times_of(m) : NULL;
+    if (!t)
+        return false;
+    t->machine = m;
+    t->first = m->next;
+    t->end = end;
+    t->index = m->instructions;
+    t->before = t->control = m->control;
+    t->timing = m->timing;
+    t->timing.completed = complete;
+    t->timing.completed_user = t;
+    t->counters = m->counters;
+    t->stat.head = t->stat.count = 0;
+    t->lost = false;
+    t->measured = true;
+    return tv_pool_begin(m->pool, end - m->next, time_program, t);
+}
+
+static void adopt(pccx_machine *m, const pccx_times *t)
+{
+    m->timing = t->timing;
+    m->timing.completed = pccx_window_complete;
+    m->timing.completed_user = m;
+    m->counters = t->counters;
+    if (t->lost)
+        m->status |= TV_WINDOW_LOST;
+    for (uint32_t i = 0; i < t->stat.count; i++) {
+        pccx_completion c = t->stat.ring[(t->stat.head + i) % t->stat.depth];
+        pccx_window_complete(m, (int64_t)c.index, c.cycle);
+    }
+}
+
+void pccx_times_end(pccx_machine *m, bool begun)
+{
+    pccx_times *t = m->times;
+    if (t && t->measured)
+        tv_pool_end(m->pool);
+    if (t)
+        t->measured = false;
+    if (!begun)
+        return;
+    if (m->next == t->end && t->done == t->end - t->first)
+        adopt(m, t);
+    else
+        time_words(m, t->first, m->next - t->first, t->index, &t->before, &m->timing, &m->counters);
+}
