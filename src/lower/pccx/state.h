@@ -170,7 +170,7 @@ typedef struct pccx_lowering {
     const tv_graph *graph;
     tv_machine *machine;
     tv_program *loaded_program; /* the program loaded into the machine */
-    tv_pool *pool; /* of the machine */
+    tv_pool *pool;              /* of the machine */
     tv_scale_search_fn *scale_search;
     uint32_t context;
     uint32_t group;                    /* columns per scale */

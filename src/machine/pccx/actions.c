@@ -53,6 +53,15 @@ void pccx_count_actions(const pccx_op *op, pccx_tally *t)
         count_function(op, t);
 }
 
+void pccx_count_work(pccx_counters *counters, const pccx_op *op)
+{
+    if (op->path != PCCX_PATH_NONE)
+        counters->bytes[op->path] += op->bytes;
+    if (op->macs) /* of an extension without weights: as those of vectors */
+        counters->macs[op->flow < PCCX_STREAMS ? op->flow : PCCX_STREAM_GEMV] += op->macs;
+    pccx_count_actions(op, &counters->tallies[op->engine]);
+}
+
 static void add_bytes(const pccx_tally *t, uint64_t *counts)
 {
     /* By storage: the bytes of a unit and the action of a read; that of a write follows it. */

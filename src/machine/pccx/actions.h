@@ -34,6 +34,15 @@ static inline void pccx_count_issue(uint64_t times, uint64_t *counts)
     counts[TV_ACTION_DECODE] += times;
 }
 
+/* The work of instructions. */
+typedef struct pccx_counters {
+    uint64_t macs[PCCX_STREAMS];
+    uint64_t bytes[PCCX_PATHS];
+    pccx_tally tallies[PCCX_ACCOUNTS]; /* by engine */
+} pccx_counters;
+
+void pccx_count_work(pccx_counters *counters, const pccx_op *op);
+
 void pccx_energy_params(const tv_config *config, tv_energy_params *energy);
 
 #endif

@@ -87,13 +87,6 @@ bool pccx_resolve(const pccx_control *control, unsigned row, uint64_t word, pccx
 /* Commits the instruction's effect on the control state: constants, FIFO counts, stream positions. */
 void pccx_control_commit(pccx_control *control, const pccx_op *op);
 
-/* The work of instructions. */
-typedef struct pccx_counters {
-    uint64_t macs[PCCX_STREAMS];
-    uint64_t bytes[PCCX_PATHS];
-    pccx_tally tallies[PCCX_ACCOUNTS]; /* by engine */
-} pccx_counters;
-
 struct pccx_times;
 
 typedef struct pccx_machine {
@@ -138,6 +131,14 @@ static inline uint64_t pccx_pending_end(const pccx_machine *machine)
     return machine->count + machine->commands_done + machine->commands.len / 8;
 }
 
+/* The instruction word at `index`: of the program, or, after its end, of the command FIFO. */
+static inline uint64_t pccx_word_at(const pccx_machine *m, uint64_t index)
+{
+    if (index < m->count)
+        return tv_program_word(m->program, index);
+    return tv_load_le64(m->commands.data + (index - m->count - m->commands_done) * 8);
+}
+
 /* state.c */
 void pccx_visit_state(void *state, tv_state_visitor *visitor);
 bool pccx_state_at(void *state, unsigned i, tv_buf *text, tv_state_value *out);
@@ -151,11 +152,6 @@ void pccx_window_complete(void *user, int64_t index, uint64_t cycle);
 
 /* Appends a record; false: the oldest one made room. */
 bool pccx_stat_add(pccx_stat *stat, pccx_completion completion);
-
-void pccx_count_work(pccx_counters *counters, const pccx_op *op);
-
-/* The instruction word at `index`: of the program, or, after its end, of the command FIFO. */
-uint64_t pccx_word_at(const pccx_machine *m, uint64_t index);
 
 /* ---- times.c ---- */
 

@@ -139,13 +139,6 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
 
 /* ---- The instruction loop ---- */
 
-uint64_t pccx_word_at(const pccx_machine *m, uint64_t index)
-{
-    if (index < m->count)
-        return tv_program_word(m->program, index);
-    return tv_load_le64(m->commands.data + (index - m->count - m->commands_done) * 8);
-}
-
 static void raise_fault(pccx_machine *m, uint64_t word, int row, const tv_code *code, const char *message)
 {
     const tv_program *program = m->next < m->count ? m->program : NULL; /* NULL: a command of the host */
@@ -160,15 +153,6 @@ static void raise_illegal(pccx_machine *m, uint64_t word, const tv_illegal *ille
     tv_isa_print_illegal(&tv_isa_pccx, illegal, &text);
     raise_fault(m, word, -1, illegal->code, tv_buf_cstr_or_null(&text));
     tv_buf_fini(&text);
-}
-
-void pccx_count_work(pccx_counters *counters, const pccx_op *op)
-{
-    if (op->path != PCCX_PATH_NONE)
-        counters->bytes[op->path] += op->bytes;
-    if (op->macs) /* of an extension without weights: as those of vectors */
-        counters->macs[op->flow < PCCX_STREAMS ? op->flow : PCCX_STREAM_GEMV] += op->macs;
-    pccx_count_actions(op, &counters->tallies[op->engine]);
 }
 
 /* What executing one instruction came to; after anything but DONE nothing has changed. TOO_LATE: it would issue at the

@@ -26,6 +26,9 @@ typedef enum pccx_engine {
     PCCX_ENGINE_NONE /* the instruction completes in the dispatcher */
 } pccx_engine;
 
+/* The engines have accounts, and the dispatcher after them. */
+enum { PCCX_ENGINE_DISP = PCCX_ENGINE_NONE, PCCX_ACCOUNTS = PCCX_ENGINE_NONE + 1 };
+
 /* Bytes move over paths, which the trace and the statistics name. */
 typedef enum pccx_path {
     PCCX_PATH_GEMM,

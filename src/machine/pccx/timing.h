@@ -13,9 +13,6 @@
 #include "sim/events.h"
 #include "sim/share.h"
 
-/* The engines have accounts, and the dispatcher after them. */
-enum { PCCX_ENGINE_DISP = PCCX_ENGINE_NONE, PCCX_ACCOUNTS = PCCX_ENGINE_NONE + 1 };
-
 /* In the order in which a stall cycle is attributed. */
 typedef enum pccx_stall_reason {
     PCCX_STALL_SYNC,
