@@ -62,6 +62,23 @@ void pccx_count_work(pccx_counters *counters, const pccx_op *op)
     pccx_count_actions(op, &counters->tallies[op->engine]);
 }
 
+enum { COUNTERS = sizeof(pccx_counters) / sizeof(uint64_t) };
+static_assert(sizeof(pccx_counters) == COUNTERS * sizeof(uint64_t), "counters are numbers of 64 bits");
+
+void pccx_counters_add(pccx_counters *a, const pccx_counters *b)
+{
+    uint64_t *sum = (uint64_t *)a;
+    for (unsigned i = 0; i < COUNTERS; i++)
+        sum[i] += ((const uint64_t *)b)[i];
+}
+
+void pccx_counters_subtract(pccx_counters *a, const pccx_counters *b)
+{
+    uint64_t *difference = (uint64_t *)a;
+    for (unsigned i = 0; i < COUNTERS; i++)
+        difference[i] -= ((const uint64_t *)b)[i];
+}
+
 static void add_bytes(const pccx_tally *t, uint64_t *counts)
 {
     /* By storage: the bytes of a unit and the action of a read; that of a write follows it. */

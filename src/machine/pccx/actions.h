@@ -43,6 +43,10 @@ typedef struct pccx_counters {
 
 void pccx_count_work(pccx_counters *counters, const pccx_op *op);
 
+/* a += b, and a -= b. */
+void pccx_counters_add(pccx_counters *a, const pccx_counters *b);
+void pccx_counters_subtract(pccx_counters *a, const pccx_counters *b);
+
 void pccx_energy_params(const tv_config *config, tv_energy_params *energy);
 
 #endif

@@ -37,9 +37,24 @@ static void drop_taken_descriptors(pccx_weights *w)
     w->next = 0;
 }
 
+/* Appends the descriptors that have bytes; returns their sum. */
+static uint64_t append_descriptors(tv_buf *list, const tv_descriptor *descriptors, uint64_t count)
+{
+    uint64_t bytes = 0, empty = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        bytes += descriptors[i].bytes;
+        empty += descriptors[i].bytes == 0;
+    }
+    if (!empty)
+        tv_buf_append(list, descriptors, count * sizeof *descriptors);
+    for (uint64_t i = 0; empty && i < count; i++)
+        if (descriptors[i].bytes)
+            tv_buf_append(list, &descriptors[i], sizeof descriptors[i]);
+    return bytes;
+}
+
 bool pccx_control_append(pccx_control *control, const tv_program *program)
 {
-    tv_descriptor d;
     size_t old_size[PCCX_STREAMS];
     uint64_t left[PCCX_STREAMS];
     bool appended = true;
@@ -47,12 +62,7 @@ bool pccx_control_append(pccx_control *control, const tv_program *program)
         pccx_weights *w = &control->weights[k];
         drop_taken_descriptors(w);
         old_size[k] = w->list.len;
-        left[k] = w->left;
-        for (uint64_t i = 0; tv_program_descriptor_at(program, k, i, &d); i++)
-            if (d.bytes) {
-                tv_buf_append(&w->list, &d, sizeof d);
-                left[k] += d.bytes;
-            }
+        left[k] = w->left + append_descriptors(&w->list, program->descriptors[k], program->descriptor_count[k]);
         appended = appended && !w->list.failed;
     }
     for (unsigned k = 0; k < PCCX_STREAMS; k++) { /* all streams or none */

@@ -87,7 +87,9 @@ bool pccx_resolve(const pccx_control *control, unsigned row, uint64_t word, pccx
 /* Commits the instruction's effect on the control state: constants, FIFO counts, stream positions. */
 void pccx_control_commit(pccx_control *control, const pccx_op *op);
 
-struct pccx_times;
+typedef struct pccx_times pccx_times;
+typedef struct pccx_memo pccx_memo;
+typedef struct pccx_memo_entry pccx_memo_entry;
 
 typedef struct pccx_machine {
     tv_codec *codec;
@@ -112,7 +114,8 @@ typedef struct pccx_machine {
     uint64_t instructions;     /* executed, over all programs */
     pccx_counters counters;
     tv_energy_table energy;
-    struct pccx_times *times; /* of a program that another thread times; NULL: none was yet */
+    pccx_times *times; /* of a program that is timed apart; NULL: none was yet */
+    pccx_memo *memo;   /* of timing; NULL: there is none, as while the first program is loaded */
 
     uint32_t command_low, command_high;
     uint64_t stream_addr, stream_bytes; /* of the descriptor that the host writes */
@@ -155,14 +158,45 @@ bool pccx_stat_add(pccx_stat *stat, pccx_completion completion);
 
 /* ---- times.c ---- */
 
-/* Has another thread time instructions [m->next, end) of the program, while the caller executes them without cycles and
- * counters. False: it does not, because it cannot or would not gain; the caller does both. */
-bool pccx_times_begin(pccx_machine *m, uint64_t end, uint64_t max_cycles);
+/* How the instructions of a run are timed. */
+typedef enum pccx_times_plan {
+    PCCX_TIMES_HERE,      /* by the caller, one after another */
+    PCCX_TIMES_ELSEWHERE, /* by another thread: the caller executes them without cycles and counters */
+    PCCX_TIMES_KNOWN      /* from the memo, as their operations */
+} pccx_times_plan;
+
+/* Begins instructions [m->next, end). */
+pccx_times_plan pccx_times_begin(pccx_machine *m, uint64_t end, uint64_t max_cycles);
+
+/* The program, with PCCX_TIMES_KNOWN. */
+const pccx_memo_entry *pccx_times_known(const pccx_machine *m);
 
 /* Must follow once the caller has executed up to m->next: then cycles and counters are those of these instructions. */
-void pccx_times_end(pccx_machine *m, bool begun);
+void pccx_times_end(pccx_machine *m, pccx_times_plan plan);
 
-void pccx_times_free(struct pccx_times *times);
+void pccx_times_free(pccx_times *times);
+
+/* ---- memo.c ---- */
+
+pccx_memo *pccx_memo_new(void); /* NULL: no memory */
+void pccx_memo_free(pccx_memo *memo);
+
+/* The entry of a program that will run up to `end`, all of it, as it did before; valid until the next call. NULL:
+ * there is none; then it is recorded if it can be. */
+const pccx_memo_entry *pccx_memo_find(pccx_machine *m, uint64_t end, uint64_t max_cycles);
+
+/* Notes an instruction of the recorded program, before it is committed to `control`. `memo` may be NULL. */
+void pccx_memo_note(pccx_memo *memo, const pccx_control *control, const pccx_op *op);
+
+/* Ends recording: keeps the program if it has ended, and otherwise nothing. */
+void pccx_memo_end(pccx_machine *m, bool ended);
+
+/* Operation `i` of the program, without its lists. The control state is still that before the program. */
+void pccx_memo_op(const pccx_machine *m, const pccx_memo_entry *e, uint64_t i, pccx_op *op);
+
+/* Changes timing, counters and the control state as the program does; `index` is the number of its first instruction.
+ */
+void pccx_memo_apply(pccx_machine *m, const pccx_memo_entry *e, uint64_t index);
 
 /* Members of the target: spaces.c, stats.c, check.c. */
 int pccx_space_at(const void *state, unsigned i, tv_space *out);

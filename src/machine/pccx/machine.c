@@ -41,6 +41,7 @@ static void destroy(void *state)
     tv_buf_fini(&m->commands);
     free(m->stat.ring);
     pccx_times_free(m->times);
+    pccx_memo_free(m->memo);
     tv_fault_record_fini(&m->fault);
     free(m);
 }
@@ -100,12 +101,15 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
 {
     pccx_machine *m = state;
     tv_segment segment;
-    tv_descriptor d;
+    uint64_t bytes[PCCX_STREAMS] = {0};
     for (unsigned k = 0; k < PCCX_STREAMS; k++)
-        for (uint64_t i = 0; tv_program_descriptor_at(program, k, i, &d); i++)
-            if (d.bytes >> 48)
+        for (uint64_t i = 0; i < program->descriptor_count[k]; i++) {
+            uint64_t n = program->descriptors[k][i].bytes;
+            if (n >> 48)
                 return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_RANGE), "a descriptor has less than 2^48 bytes",
-                               "a descriptor of the %s stream has %" PRIu64 " bytes", tv_isa_pccx.streams[k], d.bytes);
+                               "a descriptor of the %s stream has %" PRIu64 " bytes", tv_isa_pccx.streams[k], n);
+            bytes[k] += n;
+        }
     for (uint64_t i = 0; tv_program_segment_at(program, i, &segment); i++)
         if (!tv_memory_contains(&m->host, segment.addr, segment.size))
             return tv_fail(sink, TV_ERR_INPUT, TV_CODE(MACHINE_RANGE),
@@ -116,8 +120,8 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
     if (!pccx_control_append(&m->control, program))
         return tv_fail_memory(sink);
     for (unsigned k = 0; k < PCCX_STREAMS; k++)
-        for (uint64_t i = 0; tv_program_descriptor_at(program, k, i, &d); i++)
-            pccx_timing_append(&m->timing, k, d.bytes, m->timing.latest_end);
+        if (program->descriptor_count[k])
+            pccx_timing_append(&m->timing, k, bytes[k], m->timing.latest_end);
     for (uint64_t i = 0; tv_program_segment_at(program, i, &segment); i++) {
         if (segment.bytes)
             tv_memory_write(&m->host, segment.addr, segment.bytes, segment.size);
@@ -125,6 +129,8 @@ static tv_status load(void *state, const tv_program *program, const tv_diag_sink
             tv_memory_zero(&m->host, segment.addr, segment.size);
     }
     pccx_timing_begin(&m->timing);
+    if (m->instructions && !m->memo)
+        m->memo = pccx_memo_new();
     m->program = program;
     m->next = 0;
     m->count = tv_program_instruction_count(program);
@@ -188,8 +194,10 @@ static outcome execute_word(pccx_machine *m, uint64_t word, uint64_t max_cycles,
         raise_fault(m, word, row, &pccx_codes[why.code], why.message);
         return FAULTED;
     }
-    if (timed)
+    if (timed) {
         pccx_timing_issue(&m->timing, &op, (int64_t)m->instructions);
+        pccx_memo_note(m->memo, &m->control, &op);
+    }
     pccx_control_commit(&m->control, &op);
     if (!timed_apart)
         pccx_count_work(&m->counters, &op);
@@ -208,6 +216,42 @@ static outcome execute_words(pccx_machine *m, uint64_t end, uint64_t max_cycles,
     return DONE;
 }
 
+/* Executes the program from its operations, which the memo has. */
+static outcome execute_known(pccx_machine *m, const pccx_memo_entry *known)
+{
+    pccx_rejection why;
+    pccx_op op;
+    why.code_only = why.out_of_memory = false;
+    for (; m->mode != TV_MODE_TIMING && m->next < m->count; m->next++, m->instructions++) {
+        pccx_memo_op(m, known, m->next, &op);
+        why.message[0] = '\0';
+        if (op.handler->execute(m, &op, &why))
+            continue;
+        if (why.out_of_memory)
+            return NO_MEMORY;
+        raise_fault(m, op.word, op.row, &pccx_codes[why.code], why.message);
+        return FAULTED;
+    }
+    m->instructions += m->count - m->next;
+    m->next = m->count;
+    return DONE;
+}
+
+/* Completes what is in flight, after the last instruction or a fault. */
+static tv_status end_run(pccx_machine *m)
+{
+    pccx_timing_drain(&m->timing);
+    m->ended = true;
+    pccx_memo_end(m, !m->fault.raised);
+    if (m->next == pccx_pending_end(m)) { /* commands that have run are not needed any more */
+        m->commands_done += m->commands.len / 8;
+        m->commands.len = 0;
+    }
+    m->status &= ~(uint32_t)TV_WINDOW_BUSY;
+    m->status |= m->fault.raised ? 0 : TV_WINDOW_DONE;
+    return m->fault.raised ? tv_fault_status(&m->fault) : TV_OK;
+}
+
 static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *why)
 {
     pccx_machine *m = state;
@@ -218,25 +262,20 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *w
         pccx_timing_begin(&m->timing);
     m->ended = false;
     m->status = (m->status & ~(uint32_t)TV_WINDOW_DONE) | TV_WINDOW_BUSY;
-    uint64_t end = tv_min_u64(pccx_pending_end(m), limits->until);
-    bool timed_apart = pccx_times_begin(m, end, limits->max_cycles);
-    outcome result = execute_words(m, end, limits->max_cycles, timed_apart);
-    pccx_times_end(m, timed_apart);
-    *why = result == TOO_LATE ? TV_STOP_CYCLES : result == FAULTED ? TV_STOP_FAULT : TV_STOP_UNTIL;
-    if (result == TOO_LATE || result == NO_MEMORY)
-        return result == NO_MEMORY ? TV_ERR_MEMORY : TV_OK;
-    if (result == DONE && m->next < pccx_pending_end(m))
-        return TV_OK;
-    *why = result == FAULTED ? TV_STOP_FAULT : TV_STOP_END;
-    pccx_timing_drain(&m->timing);
-    m->ended = true;
-    if (m->next == pccx_pending_end(m)) { /* commands that have run are not needed any more */
-        m->commands_done += m->commands.len / 8;
-        m->commands.len = 0;
+    uint64_t end = tv_max_u64(m->next, tv_min_u64(pccx_pending_end(m), limits->until));
+    pccx_times_plan plan = pccx_times_begin(m, end, limits->max_cycles);
+    outcome result = plan == PCCX_TIMES_KNOWN ? execute_known(m, pccx_times_known(m))
+                                              : execute_words(m, end, limits->max_cycles, plan == PCCX_TIMES_ELSEWHERE);
+    pccx_times_end(m, plan);
+    if (result == DONE && m->next == pccx_pending_end(m)) {
+        *why = TV_STOP_END;
+        return end_run(m);
     }
-    m->status &= ~(uint32_t)TV_WINDOW_BUSY;
-    m->status |= m->fault.raised ? 0 : TV_WINDOW_DONE;
-    return m->fault.raised ? tv_fault_status(&m->fault) : TV_OK;
+    if (result == FAULTED)
+        return end_run(m);
+    pccx_memo_end(m, false);
+    *why = result == TOO_LATE ? TV_STOP_CYCLES : TV_STOP_UNTIL;
+    return result == NO_MEMORY ? TV_ERR_MEMORY : TV_OK;
 }
 
 /* Drops what is left of the loaded program. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that another thread times while the caller computes its data: cycles do not depend on data, nor data on
- * cycles.
+/* A program that is timed apart while the caller computes its data: cycles do not depend on data, nor data on cycles.
  *
- * The thread works on copies of the control state, of the timing model and of the counters, which become the machine's
- * when all instructions have been executed. After a fault they are dropped, and the instructions before it are timed
- * again. */
+ * Its times are in the memo, or another thread finds them. The thread works on copies of the control state, of the
+ * timing model and of the counters, which become the machine's when all instructions have been executed. After a fault
+ * they are dropped, and the instructions before it are timed again. */
 #include <stdlib.h>
 
 #include "machine/pccx/internal.h"
@@ -12,7 +11,7 @@
 /* Fewer instructions are timed before another thread has begun. */
 enum { INSTRUCTIONS_MIN = 64, DEPTH_MAX = 4096 };
 
-typedef struct pccx_times {
+struct pccx_times {
     const pccx_machine *machine;
     uint64_t first, end, index;   /* instructions of the program; the number of `first` over all programs */
     uint64_t done;                /* number of instructions that were timed */
@@ -21,8 +20,9 @@ typedef struct pccx_times {
     pccx_counters counters;
     pccx_stat stat; /* completions, of which the oldest ones may be lost */
     bool lost;
-    bool measured; /* the run is, with another thread or without */
-} pccx_times;
+    bool measured;                /* the run is, with another thread or without */
+    const pccx_memo_entry *known; /* NULL: another thread finds the times */
+};
 
 /* Times up to `count` instructions from `first` on, and returns how many can execute. */
 static uint64_t time_words(const pccx_machine *m, uint64_t first, uint64_t count, uint64_t index, pccx_control *control,
@@ -37,6 +37,7 @@ static uint64_t time_words(const pccx_machine *m, uint64_t first, uint64_t count
         if (row < 0 || !pccx_resolve(control, (unsigned)row, word, &op, &why))
             return i;
         pccx_timing_issue(timing, &op, (int64_t)(index + i));
+        pccx_memo_note(m->memo, control, &op);
         pccx_control_commit(control, &op);
         pccx_count_work(counters, &op);
     }
@@ -76,19 +77,28 @@ void pccx_times_free(pccx_times *times)
     free(times);
 }
 
-bool pccx_times_begin(pccx_machine *m, uint64_t end, uint64_t max_cycles)
+static bool is_divisible(const pccx_machine *m, uint64_t end, uint64_t max_cycles)
 {
-    bool possible = m->pool && m->mode == TV_MODE_FULL && max_cycles == UINT64_MAX && end <= m->count &&
-                    end - m->next >= INSTRUCTIONS_MIN && !tv_is_traced(&m->timing.emitter) &&
-                    m->control.isa->insn_count == PCCX_INSNS && m->stat.depth <= DEPTH_MAX;
-    pccx_times *t = possible ? times_of(m) : NULL;
+    return m->pool && m->mode == TV_MODE_FULL && max_cycles == UINT64_MAX && end <= m->count &&
+           end - m->next >= INSTRUCTIONS_MIN && !tv_is_traced(&m->timing.emitter) &&
+           m->control.isa->insn_count == PCCX_INSNS && m->stat.depth <= DEPTH_MAX;
+}
+
+pccx_times_plan pccx_times_begin(pccx_machine *m, uint64_t end, uint64_t max_cycles)
+{
+    const pccx_memo_entry *known = pccx_memo_find(m, end, max_cycles);
+    pccx_times *t = known || is_divisible(m, end, max_cycles) ? times_of(m) : NULL;
     if (!t)
-        return false;
+        return PCCX_TIMES_HERE;
     t->machine = m;
+    t->known = known;
     t->first = m->next;
     t->end = end;
     t->index = m->instructions;
-    t->before = t->control = m->control;
+    t->before = m->control;
+    if (known)
+        return PCCX_TIMES_KNOWN;
+    t->control = m->control;
     t->timing = m->timing;
     t->timing.completed = complete;
     t->timing.completed_user = t;
@@ -96,7 +106,7 @@ bool pccx_times_begin(pccx_machine *m, uint64_t end, uint64_t max_cycles)
     t->stat.head = t->stat.count = 0;
     t->lost = false;
     t->measured = true;
-    return tv_pool_begin(m->pool, end - m->next, time_program, t);
+    return tv_pool_begin(m->pool, end - m->next, time_program, t) ? PCCX_TIMES_ELSEWHERE : PCCX_TIMES_HERE;
 }
 
 static void adopt(pccx_machine *m, const pccx_times *t)
@@ -113,17 +123,24 @@ static void adopt(pccx_machine *m, const pccx_times *t)
     }
 }
 
-void pccx_times_end(pccx_machine *m, bool begun)
+const pccx_memo_entry *pccx_times_known(const pccx_machine *m) { return m->times->known; }
+
+void pccx_times_end(pccx_machine *m, pccx_times_plan plan)
 {
     pccx_times *t = m->times;
     if (t && t->measured)
         tv_pool_end(m->pool);
     if (t)
         t->measured = false;
-    if (!begun)
+    if (plan == PCCX_TIMES_HERE)
         return;
-    if (m->next == t->end && t->done == t->end - t->first)
+    if (m->next == t->end && plan == PCCX_TIMES_KNOWN) {
+        pccx_memo_apply(m, t->known, t->index);
+    } else if (m->next == t->end && t->done == t->end - t->first) {
         adopt(m, t);
-    else
+    } else { /* a fault */
+        pccx_memo_end(m, false);
         time_words(m, t->first, m->next - t->first, t->index, &t->before, &m->timing, &m->counters);
+        m->control = t->before;
+    }
 }

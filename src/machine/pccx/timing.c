@@ -423,3 +423,100 @@ void pccx_timing_drain(pccx_timing *t)
     for (unsigned i = 0; i < PCCX_ACCOUNTS; i++)
         tv_account_finalize(&t->accounts[i], t->latest_end);
 }
+
+/* ---- Repeated programs ---- */
+
+static bool is_flow_at_rest(const pccx_timing *t, unsigned flow)
+{
+    const tv_flow *f = &t->share.flows[flow];
+    uint64_t taken = flow < PCCX_STREAMS ? t->stream_taken[flow] : f->limit;
+    return !f->waiting && f->moved.num == 0 && f->moved.whole == taken;
+}
+
+bool pccx_timing_is_at_rest(pccx_timing *t)
+{
+    tv_share_advance(&t->share, t->latest_end);
+    bool rests = t->share.now.whole == t->latest_end && t->share.now.num == 0;
+    for (unsigned f = 0; f < PCCX_FLOWS; f++)
+        rests = rests && is_flow_at_rest(t, f);
+    for (unsigned e = 0; e < PCCX_ENGINE_NONE; e++) {
+        const pccx_slot *slot = &t->slots[e];
+        bool reported = slot->reported || !slot->op.asynchronous;
+        rests = rests && (!slot->used || (slot->end_known && slot->end <= t->latest_end && reported));
+    }
+    for (unsigned i = 0; i < PCCX_ACCOUNTS; i++)
+        rests = rests && t->accounts[i].cursor == t->latest_end;
+    return rests;
+}
+
+/* Moves the cycles and the index of a slot. */
+static void move_slot(pccx_slot *slot, uint64_t cycles, int64_t index)
+{
+    slot->start += cycles;
+    slot->latency_end += cycles;
+    slot->end += cycles;
+    slot->index += index;
+}
+
+void pccx_timing_find_change(const pccx_timing *before, const pccx_timing *after, int64_t index,
+                             pccx_timing_change *out)
+{
+    uint64_t base = before->base;
+    *out = (pccx_timing_change){.cycles = after->latest_end - base,
+                                .head = after->head - base,
+                                .issued = after->issued,
+                                .last_synchronous = after->last_synchronous};
+    for (unsigned f = 0; f < PCCX_FLOWS; f++)
+        out->moved[f] = after->share.flows[f].moved.whole - before->share.flows[f].moved.whole;
+    for (unsigned e = 0; e < PCCX_ENGINE_NONE; e++) {
+        if (!after->slots[e].used || after->slots[e].index < index)
+            continue;
+        out->slots[e] = after->slots[e];
+        out->slots[e].op.weights = NULL; /* they are not read again */
+        move_slot(&out->slots[e], -base, -index);
+    }
+    for (unsigned i = 0; i < PCCX_ACCOUNTS; i++) {
+        const tv_account *from = &before->accounts[i], *to = &after->accounts[i];
+        out->accounts[i] = (tv_account){.busy = to->busy - from->busy, .idle = to->idle - from->idle};
+        for (unsigned r = 0; r < PCCX_STALL_REASONS; r++)
+            out->accounts[i].stalled[r] = to->stalled[r] - from->stalled[r];
+    }
+}
+
+static void move_flow(pccx_timing *t, unsigned flow, uint64_t bytes)
+{
+    tv_flow *f = &t->share.flows[flow];
+    f->moved = tv_ratio_of(f->moved.whole + bytes);
+    f->target = f->moved.whole;
+    if (flow < PCCX_STREAMS) {
+        t->stream_taken[flow] += bytes;
+        set_stream_limit(t, flow);
+    } else {
+        f->limit += bytes;
+    }
+}
+
+void pccx_timing_apply_change(pccx_timing *t, const pccx_timing_change *change, int64_t index)
+{
+    uint64_t base = t->base;
+    t->latest_end = base + change->cycles;
+    t->head = base + change->head;
+    t->issued = change->issued;
+    t->last_synchronous = change->last_synchronous;
+    t->share.now = tv_ratio_of(t->latest_end);
+    for (unsigned f = 0; f < PCCX_FLOWS; f++)
+        move_flow(t, f, change->moved[f]);
+    for (unsigned e = 0; e < PCCX_ENGINE_NONE; e++)
+        if (change->slots[e].used) {
+            t->slots[e] = change->slots[e];
+            move_slot(&t->slots[e], base, index);
+        }
+    for (unsigned i = 0; i < PCCX_ACCOUNTS; i++) {
+        tv_account *account = &t->accounts[i];
+        account->busy += change->accounts[i].busy;
+        account->idle += change->accounts[i].idle;
+        account->cursor = t->latest_end;
+        for (unsigned r = 0; r < PCCX_STALL_REASONS; r++)
+            account->stalled[r] += change->accounts[i].stalled[r];
+    }
+}

@@ -88,6 +88,29 @@ uint64_t pccx_timing_earliest(const pccx_timing *timing);
 /* Runs everything in flight to its end; then the accounts add up to latest_end. */
 void pccx_timing_drain(pccx_timing *timing);
 
+/* ---- Repeated programs ---- */
+
+/* What a program changes in the timing model. Cycles are relative to its begin, indices to its first instruction. */
+typedef struct pccx_timing_change {
+    uint64_t cycles, head, issued;
+    int last_synchronous;
+    uint64_t moved[PCCX_FLOWS];        /* bytes */
+    pccx_slot slots[PCCX_ENGINE_NONE]; /* of the engines that had an instruction: `used` */
+    tv_account accounts[PCCX_ACCOUNTS];
+} pccx_timing_change;
+
+/* Whether nothing is in flight: all engines and flows wait for instructions. Then the cycles of a program that begins
+ * now do not depend on what ran before, except for a constant. The flows are moved to the latest end. */
+bool pccx_timing_is_at_rest(pccx_timing *timing);
+
+/* What the program did that began at `before` and whose end is `after`, both at rest; `index` is the number of its
+ * first instruction. */
+void pccx_timing_find_change(const pccx_timing *before, const pccx_timing *after, int64_t index,
+                             pccx_timing_change *out);
+
+/* Does the same once more: `timing` is at rest, and a program has begun whose first instruction has number `index`. */
+void pccx_timing_apply_change(pccx_timing *timing, const pccx_timing_change *change, int64_t index);
+
 /* Cycles from the issue of a GEMV to its first step: fill and drain, and the preload of its activations. */
 static inline uint64_t pccx_gemv_setup(const pccx_timing *timing, const pccx_op *op)
 {

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs of pccx that the memo of timing repeats give what the full computation gives. A machine whose runs stop once
+ * in the middle of each program computes all of them in full. */
+#include "machine/instance.h"
+#include "machine/pccx/internal.h"
+#include "trivet/trivet.h"
+#include "unit.h"
+
+enum { SPACE_BYTES = 1 << 16, SEEDS = 24, PROGRAMS = 3, RUNS = 12, SHIFT = 4096 };
+
+static void add_bytes(uint64_t *digest, const void *bytes, size_t size)
+{
+    const uint8_t *p = bytes;
+    for (size_t i = 0; i < size; i++)
+        *digest = (*digest ^ p[i]) * UINT64_C(0x100000001B3);
+}
+
+static void add_number(uint64_t *digest, uint64_t n) { add_bytes(digest, &n, sizeof n); }
+
+/* All that can be read of a machine. */
+static uint64_t digest_of(tv_machine *machine)
+{
+    static uint8_t bytes[SPACE_BYTES];
+    uint64_t digest = 0;
+    tv_state_value value;
+    tv_space space;
+    tv_stats stats = {.size = sizeof stats};
+    tv_energy_stats energy = {.size = sizeof energy};
+    add_number(&digest, tv_machine_next_index(machine));
+    add_number(&digest, tv_machine_clock(machine));
+    for (unsigned i = 0; tv_machine_state_at(machine, i, &value); i++)
+        add_bytes(&digest, value.text, strlen(value.text));
+    for (unsigned i = 0; tv_machine_space_at(machine, i, &space); i++) {
+        uint64_t units = SPACE_BYTES / space.unit_bytes;
+        size_t size = (size_t)((space.size < units ? space.size : units) * space.unit_bytes);
+        assert_int_equal(tv_machine_read(machine, space.name, 0, bytes, size, NULL), TV_OK);
+        add_bytes(&digest, bytes, size);
+    }
+    assert_int_equal(tv_machine_stats(machine, &stats), TV_OK);
+    assert_int_equal(tv_machine_energy(machine, &energy), TV_OK);
+    add_number(&digest, stats.cycles);
+    add_number(&digest, stats.instructions);
+    add_number(&digest, stats.macs);
+    for (unsigned i = 0; i < stats.path_count; i++)
+        add_number(&digest, stats.paths[i].bytes);
+    for (unsigned i = 0; i < stats.engine_count; i++) {
+        add_number(&digest, stats.engines[i].busy);
+        add_number(&digest, stats.engines[i].idle);
+        add_bytes(&digest, stats.engines[i].stalled, sizeof stats.engines[i].stalled);
+    }
+    add_bytes(&digest, energy.counts, sizeof energy.counts);
+    return digest;
+}
+
+/* Removes the weights at the end that the program does not take: streams of the memo's programs end with them. */
+static void remove_rest(const tv_config *config, tv_program *program)
+{
+    tv_machine *machine;
+    assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
+    assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+    assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
+    const pccx_machine *m = machine->state;
+    for (unsigned k = 0; k < PCCX_STREAMS; k++)
+        for (uint64_t left = m->control.weights[k].left, last; left; left -= last) {
+            tv_descriptor *d = &program->descriptors[k][program->descriptor_count[k] - 1];
+            last = left < d->bytes ? left : d->bytes;
+            d->bytes -= last;
+            program->descriptor_count[k] -= d->bytes == 0;
+        }
+    tv_machine_free(machine);
+}
+
+static tv_program *generate(const tv_config *config, uint64_t seed, uint64_t instructions)
+{
+    tv_generate_options options = {.size = sizeof options, .seed = seed, .instructions = instructions};
+    tv_generated made;
+    tv_program *program;
+    assert_int_equal(tv_program_generate(config, &options, NULL, &made), TV_OK);
+    assert_int_equal(tv_program_assemble("made.s", made.source, strlen(made.source), NULL, NULL, &program), TV_OK);
+    free(made.source);
+    free(made.counts);
+    remove_rest(config, program);
+    return program;
+}
+
+/* Weights elsewhere: another layer of a model. */
+static void move_weights(tv_program *program)
+{
+    for (unsigned k = 0; k < PCCX_STREAMS; k++)
+        for (uint64_t i = 0; i < program->descriptor_count[k]; i++)
+            program->descriptors[k][i].addr += SHIFT;
+}
+
+static tv_status run_to(tv_machine *machine, uint64_t until)
+{
+    return tv_machine_run(machine, &(tv_run_limits){sizeof(tv_run_limits), until, UINT64_MAX}, NULL);
+}
+
+/* Runs the loaded program; returns whether the memo had it. */
+static bool run_whole(tv_machine *machine, tv_status *status)
+{
+    const pccx_machine *m = machine->state;
+    const pccx_timing before = m->timing;
+    *status = run_to(machine, UINT64_MAX);
+    /* a slot that was issued has the weights of its instruction; the memo has none */
+    const pccx_slot *slot = &m->timing.slots[PCCX_ENGINE_GEMV];
+    return *status == TV_OK && slot->used && slot->index > before.slots[PCCX_ENGINE_GEMV].index && !slot->op.weights;
+}
+
+/* FIFOs are empty, and constants 0; those of one entry 1 if it is not 0. */
+static void reset(tv_machine *machine, uint64_t entry)
+{
+    const uint32_t value = TV_WINDOW_RESET;
+    const uint16_t ones[3] = {1, 1, 1};
+    assert_int_equal(tv_machine_write(machine, "mmio", TV_WINDOW_CONTROL, &value, sizeof value, NULL), TV_OK);
+    if (entry)
+        assert_int_equal(tv_machine_write(machine, "const", entry, ones, sizeof ones, NULL), TV_OK);
+}
+
+static unsigned compare_runs(uint64_t seed, tv_mode mode)
+{
+    tv_config *config;
+    tv_program *programs[PROGRAMS];
+    tv_machine *repeating, *full;
+    unsigned hits = 0;
+    unit_rng rng = {seed};
+    assert_int_equal(tv_config_new("pccx", NULL, &config), TV_OK);
+    assert_int_equal(tv_config_set(config, "stat.depth", seed % 2 ? "8" : "128", NULL), TV_OK);
+    for (unsigned i = 0; i < PROGRAMS; i++)
+        programs[i] = generate(config, seed + i / 2, 40 + 30 * (seed % 7));
+    move_weights(programs[1]); /* the others are 0, moved, and a different one */
+    assert_int_equal(tv_machine_new(config, mode, NULL, &repeating), TV_OK);
+    assert_int_equal(tv_machine_new(config, mode, NULL, &full), TV_OK);
+    for (unsigned run = 0; run < RUNS; run++) {
+        const tv_program *program = programs[run < 4 ? run % 2 : unit_below(&rng, PROGRAMS)];
+        uint64_t count = tv_program_instruction_count(program);
+        tv_status status, expected;
+        if (run % 5 == 4) { /* an activation that is not finite may be read */
+            const uint16_t word[8] = {0, 0x7FC0};
+            uint64_t at = unit_below(&rng, 2048);
+            assert_int_equal(tv_machine_write(repeating, "l2", at, word, sizeof word, NULL), TV_OK);
+            assert_int_equal(tv_machine_write(full, "l2", at, word, sizeof word, NULL), TV_OK);
+        }
+        if (run % 6) { /* otherwise FIFOs and constants are what the last program left */
+            uint64_t constant = run > 6 ? unit_below(&rng, 128) : 0;
+            reset(repeating, constant);
+            reset(full, constant);
+        }
+        assert_int_equal(tv_machine_load(repeating, program, NULL), TV_OK);
+        assert_int_equal(tv_machine_load(full, program, NULL), TV_OK);
+        hits += run_whole(repeating, &status);
+        expected = run_to(full, 1 + unit_below(&rng, count - 1));
+        if (expected == TV_OK)
+            expected = run_to(full, UINT64_MAX);
+        assert_int_equal(status, expected);
+        if (digest_of(repeating) != digest_of(full))
+            fail_msg("seed %u, run %u: not as in full", (unsigned)seed, run);
+    }
+    tv_machine_free(repeating);
+    tv_machine_free(full);
+    for (unsigned i = 0; i < PROGRAMS; i++)
+        tv_program_free(programs[i]);
+    tv_config_free(config);
+    return hits;
+}
+
+static void repeated_programs_take_the_cycles_of_the_full_computation(void **state)
+{
+    (void)state;
+    unsigned hits = 0;
+    for (uint64_t seed = 0; seed < SEEDS; seed++)
+        hits += compare_runs(seed, TV_MODE_FULL);
+    assert_true(hits > 2 * SEEDS);
+}
+
+static void repeated_programs_without_data_take_the_cycles_of_the_full_computation(void **state)
+{
+    (void)state;
+    unsigned hits = 0;
+    for (uint64_t seed = 100; seed < 100 + SEEDS; seed++)
+        hits += compare_runs(seed, TV_MODE_TIMING);
+    assert_true(hits > 2 * SEEDS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(repeated_programs_take_the_cycles_of_the_full_computation),
+        cmocka_unit_test(repeated_programs_without_data_take_the_cycles_of_the_full_computation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
