@@ -6,6 +6,8 @@
 
 #include "kernels/gemm.h"
 
+enum { TV_GEMV_AHEAD = 20480 };
+
 typedef struct tv_gemv_scaled_args {
     const uint8_t *weights; /* W[rows][beats * 32], see gemm.h */
     size_t beats, rows;
@@ -15,6 +17,7 @@ typedef struct tv_gemv_scaled_args {
     const uint8_t *scales; /* BF16 per row, little endian; NULL: all 1 */
     bool add;              /* accumulate to `out` */
     uint8_t *out;          /* BF16 per row, little endian */
+    ptrdiff_t ahead; /* bytes from a weight to the one to prefetch; TV_GEMV_AHEAD where weights follow each other */
 } tv_gemv_scaled_args;
 
 /* out[r] = (W[r] * a^T, exact) * vector_scale * scales[r] (+ out[r]), each operation rounded, the result to BF16 with

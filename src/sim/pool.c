@@ -288,21 +288,28 @@ static uint64_t run_shared(tv_pool *pool, uint64_t count, tv_pool_work *work, vo
     return own;
 }
 
-void tv_pool_run(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
+void tv_pool_run_kind(tv_pool *pool, uint64_t count, uint64_t kind, tv_pool_work *work, void *user)
 {
     if (!pool || !pool->count || count < 2) {
         work(user, 0, count);
         return;
     }
-    loop_kind *kind = kind_of(pool, (uintptr_t)work, count);
-    bool shared = is_shared(kind);
+    loop_kind *loops = kind_of(pool, (uintptr_t)work, kind);
+    bool shared = is_shared(loops);
     uint64_t begin = now_ns();
     if (shared)
-        kind->caller_ns = tv_min_u64(kind->caller_ns, run_shared(pool, count, work, user));
+        loops->caller_ns = tv_min_u64(loops->caller_ns, run_shared(pool, count, work, user));
     else
         work(user, 0, count);
-    record_loop(kind, shared, now_ns() - begin);
+    record_loop(loops, shared, now_ns() - begin);
 }
+
+void tv_pool_run(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
+{
+    tv_pool_run_kind(pool, count, count, work, user);
+}
+
+unsigned tv_pool_threads(const tv_pool *pool) { return pool ? pool->count + 1 : 1; }
 
 bool tv_pool_begin(tv_pool *pool, uint64_t count, tv_pool_job *job, void *user)
 {

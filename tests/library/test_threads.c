@@ -314,7 +314,19 @@ static void add_state(sharer *s, tv_machine *machine)
     add_bytes(&s->digest, energy.counts, sizeof energy.counts);
 }
 
-/* Runs the program `times` times, up to every `step`-th instruction, and on after each fault, of which L2 causes some
+/* Numbers that are finite and below 2 as BF16, and of every low byte. */
+static void fill_host(tv_machine *machine)
+{
+    static uint8_t data[1 << 20];
+    uint32_t x = 1;
+    for (size_t i = 0; i < sizeof data; i++) {
+        x = x * 1664525 + 1013904223;
+        data[i] = (uint8_t)(i % 2 ? (x >> 24 & 0x83) | 0x3C : x >> 24);
+    }
+    assert_int_equal(tv_machine_write(machine, "host", 0, data, sizeof data, NULL), TV_OK);
+}
+
+/* Runs the program four times, up to every `step`-th instruction, and on after each fault, of which L2 causes some
  * if `nan` is not 0: the word that has one. The window, with its records of completions, is among the memories. */
 static uint64_t digest_of_runs(const tv_program *program, const tv_config *config, unsigned threads, uint64_t step,
                                uint64_t nan)
@@ -325,7 +337,8 @@ static uint64_t digest_of_runs(const tv_program *program, const tv_config *confi
     const uint32_t clear = TV_WINDOW_CLEAR_ERROR;
     assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
     tv_machine_set_threads(machine, threads);
-    for (unsigned times = 0; times < 3; times++) {
+    fill_host(machine);
+    for (unsigned times = 0; times < 4; times++) {
         if (nan)
             assert_int_equal(tv_machine_write(machine, "l2", nan, word, sizeof word, NULL), TV_OK);
         assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
@@ -344,6 +357,52 @@ static uint64_t digest_of_runs(const tv_program *program, const tv_config *confi
     assert_int_equal(s.failed, 0);
     tv_machine_free(machine);
     return s.digest;
+}
+
+/* GEMVs that several threads share when the program runs again: 16 groups of columns of two matrices, then a product of
+ * their results. */
+static const char products[] = "        .target pccx\n"
+                               "        memset  fmap_shape[0], 2048, 1, 1\n"
+                               "        memset  fmap_shape[1], 0, 0, 0\n"
+                               "        memset  weight_shape[0], 1, 256, 128\n"
+                               "        memset  weight_shape[1], 1, 520, 64\n"
+                               "        memcpy  l2[0], host[0], shape=0\n"
+                               "        .set    at, 0x10000\n"
+                               "        .set    i, 0\n"
+                               "        .rept   16\n"
+                               "        wstream gemv, at, 512 + 256 * 64\n"
+                               "        gemv    l2[0x400], l2[16 * i], size=1, shape=0, w_scale, accm\n"
+                               "        .set    at, at + 512 + 256 * 64\n"
+                               "        .set    i, i + 1\n"
+                               "        .endr\n"
+                               "        .set    i, 0\n"
+                               "        .rept   16\n"
+                               "        wstream gemv, at, 1040 + 520 * 32\n"
+                               "        gemv    l2[0x500], l2[8 * i], size=1, shape=1, w_scale, accm\n"
+                               "        .set    at, at + 1040 + 520 * 32\n"
+                               "        .set    i, i + 1\n"
+                               "        .endr\n"
+                               "        .rept   2\n"
+                               "        wstream gemv, at, 512 + 256 * 64\n"
+                               "        gemv    l2[0x600], l2[0x400], size=1, shape=0, w_scale\n"
+                               "        .set    at, at + 512 + 256 * 64\n"
+                               "        .endr\n";
+
+static void products_are_the_same_with_any_number_of_threads(void **state)
+{
+    (void)state;
+    tv_config *config;
+    tv_program *program;
+    assert_int_equal(tv_config_new("pccx", NULL, &config), TV_OK);
+    assert_int_equal(tv_program_assemble("products.s", products, strlen(products), NULL, NULL, &program), TV_OK);
+    for (uint64_t nan = 0; nan <= 0x408; nan += 0x204) { /* of none, of the results of no product, of the last two */
+        uint64_t want = digest_of_runs(program, config, 1, UINT64_MAX / 2, nan);
+        for (unsigned threads = 2; threads <= 5; threads++)
+            if (digest_of_runs(program, config, threads, UINT64_MAX / 2, nan) != want)
+                fail_msg("%u threads, l2[%u]: not as with one", threads, (unsigned)nan);
+    }
+    tv_program_free(program);
+    tv_config_free(config);
 }
 
 static void a_program_that_another_thread_times_takes_the_same_cycles(void **state)
@@ -377,6 +436,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(machines_in_several_threads_share_programs_and_configurations),
         cmocka_unit_test(sessions_in_several_threads_share_a_model),
         cmocka_unit_test(a_program_that_another_thread_times_takes_the_same_cycles),
+        cmocka_unit_test(products_are_the_same_with_any_number_of_threads),
     };
     if (argc < 3)
         return 2;

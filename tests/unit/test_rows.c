@@ -71,6 +71,7 @@ static void check_rows(unit_rng *rng, tv_cpu_level level, size_t beats, size_t r
                              .vector_scale = ldexpf(1, (int)unit_below(rng, 40) - (kind & 4 ? 149 : 30)),
                              .scales = kind & 1 ? c.scales : NULL,
                              .add = kind >> 1 & 1,
+                             .ahead = (ptrdiff_t)unit_below(rng, 100000),
                              .out = c.out};
     tv_gemm_s4s8_pack(c.q, beats, c.packed, &r.sum);
     tv_gemv_scaled(level)(&r);

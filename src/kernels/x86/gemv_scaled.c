@@ -21,8 +21,7 @@ enum {
     FLIP_NIBBLES = 0x88,
     NIBBLE = 15,
     BEAT_BYTES = TV_S4_BEAT / 2,
-    LINE = 64, /* bytes of a cache line */
-    PREFETCH_BYTES = 20480
+    LINE = 64 /* bytes of a cache line */
 };
 
 /* ---- AVX2 ---- */
@@ -115,7 +114,7 @@ TARGET_AVX2 TV_INLINE void multiply_short_rows_avx2(const tv_gemv_scaled_args *r
     for (; at + ROWS_AVX2 <= r->rows; at += ROWS_AVX2) {
         const uint8_t *w = r->weights + at * bytes;
         for (size_t next = 0; next < ROWS_AVX2 * bytes; next += LINE)
-            _mm_prefetch((const char *)w + PREFETCH_BYTES + next, _MM_HINT_T1);
+            _mm_prefetch((const char *)w + r->ahead + next, _MM_HINT_T1);
         store_rows_avx2(r, sum_rows_avx2(w, beats, &o), r->scales ? r->scales + 2 * at : NULL, r->out + 2 * at);
     }
     if (at < r->rows) {
@@ -155,6 +154,7 @@ TARGET_AVX2 void tv_gemv_scaled_avx2(const tv_gemv_scaled_args *r)
  * + 8). */
 typedef struct packed_input {
     __m512i even, odd, begin;
+    ptrdiff_t ahead; /* see tv_gemv_scaled_args */
 } packed_input;
 
 TARGET_AVX512 TV_INLINE packed_input load_input(const tv_gemv_scaled_args *r, unsigned beats)
@@ -162,6 +162,7 @@ TARGET_AVX512 TV_INLINE packed_input load_input(const tv_gemv_scaled_args *r, un
     packed_input o;
     const int8_t *even = r->packed, *odd = r->packed + HALF;
     __m512i begin = _mm512_set1_epi32(-8 * r->sum);
+    o.ahead = r->ahead;
     if (beats == 1) {
         o.even = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)even));
         o.odd = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)odd));
@@ -181,7 +182,7 @@ TARGET_AVX512 TV_INLINE packed_input load_input(const tv_gemv_scaled_args *r, un
 /* The products of a vector of weights with the activations. Prefetches the weights that follow. */
 TARGET_AVX512 TV_INLINE __m512i multiply_input(const uint8_t *w, const packed_input *o)
 {
-    _mm_prefetch((const char *)w + PREFETCH_BYTES, _MM_HINT_T1);
+    _mm_prefetch((const char *)w + o->ahead, _MM_HINT_T1);
     __m512i both = _mm512_loadu_si512(w), low = _mm512_dpbusd_epi32(o->begin, tv_low_weights_avx512(both), o->even);
     return _mm512_dpbusd_epi32(low, tv_high_weights_avx512(both), o->odd);
 }

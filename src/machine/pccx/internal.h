@@ -194,6 +194,10 @@ void pccx_memo_end(pccx_machine *m, bool ended);
 /* Operation `i` of the program, without its lists. The control state is still that before the program. */
 void pccx_memo_op(const pccx_machine *m, const pccx_memo_entry *e, uint64_t i, pccx_op *op);
 
+/* product_runs.c: executes GEMVs that follow each other, from instruction `first` of the program on, on several
+ * threads. Returns their number; 0: there are none that gain from it. */
+uint64_t pccx_execute_products(pccx_machine *m, const pccx_memo_entry *e, uint64_t first);
+
 /* Changes timing, counters and the control state as the program does; `index` is the number of its first instruction.
  */
 void pccx_memo_apply(pccx_machine *m, const pccx_memo_entry *e, uint64_t index);

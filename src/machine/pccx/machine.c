@@ -216,6 +216,8 @@ static outcome execute_words(pccx_machine *m, uint64_t end, uint64_t max_cycles,
     return DONE;
 }
 
+enum { SHARED_MACS_MIN = 1 << 14 }; /* of the first of several GEMVs */
+
 /* Executes the program from its operations, which the memo has. */
 static outcome execute_known(pccx_machine *m, const pccx_memo_entry *known)
 {
@@ -224,6 +226,14 @@ static outcome execute_known(pccx_machine *m, const pccx_memo_entry *known)
     why.code_only = why.out_of_memory = false;
     for (; m->mode != TV_MODE_TIMING && m->next < m->count; m->next++, m->instructions++) {
         pccx_memo_op(m, known, m->next, &op);
+        if (m->pool && op.engine == PCCX_ENGINE_GEMV && op.macs >= SHARED_MACS_MIN && !m->values) {
+            uint64_t count = pccx_execute_products(m, known, m->next);
+            if (count) {
+                m->next += count - 1;
+                m->instructions += count - 1;
+                continue;
+            }
+        }
         why.message[0] = '\0';
         if (op.handler->execute(m, &op, &why))
             continue;

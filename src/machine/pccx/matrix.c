@@ -379,28 +379,40 @@ static void multiply_vector_blocks(void *user, uint64_t from, uint64_t to)
     p->multiply(&rows);
 }
 
+bool pccx_find_rows(pccx_machine *m, const pccx_op *op, tv_gemv_scaled_args *rows)
+{
+    stream_reader stream = open_stream(m, op);
+    *rows = (tv_gemv_scaled_args){.beats = tv_ceil_div(op->k, TV_S4_BEAT),
+                                  .rows = op->n,
+                                  .add = op->accumulate,
+                                  .out = pccx_l2_at(m, op->dst),
+                                  .ahead = TV_GEMV_AHEAD};
+    if (pccx_MATRIX_w_scale(op->word)) {
+        rows->scales = read_contiguous(&stream, tv_ceil_div(op->n, PCCX_LANES) * PCCX_WORD_BYTES);
+        if (!rows->scales)
+            return false;
+    }
+    rows->weights = read_contiguous(&stream, (uint64_t)op->n * rows->beats * BEAT_BYTES);
+    return rows->weights != NULL;
+}
+
+bool pccx_pack_activations(pccx_machine *m, const pccx_op *op, int8_t *packed, tv_gemv_scaled_args *rows)
+{
+    tv_quantized_row q = m->quantize(pccx_l2_at(m, op->src), op->k, op->act_scale, packed);
+    rows->packed = packed;
+    rows->sum = q.sum;
+    rows->vector_scale = q.scale;
+    return tv_bf16_is_finite(q.absmax);
+}
+
 /* Results go directly to L2, because nothing can fail any more. False: the scales or the weights are not contiguous, an
  * activation is not finite, or there is no memory; nothing has changed. */
 static bool multiply_vector(pccx_machine *m, const pccx_op *op)
 {
-    stream_reader stream = open_stream(m, op);
-    tv_gemv_scaled_args rows = {
-        .beats = tv_ceil_div(op->k, TV_S4_BEAT), .rows = op->n, .add = op->accumulate, .out = pccx_l2_at(m, op->dst)};
-    if (pccx_MATRIX_w_scale(op->word)) {
-        rows.scales = read_contiguous(&stream, tv_ceil_div(op->n, PCCX_LANES) * PCCX_WORD_BYTES);
-        if (!rows.scales)
-            return false;
-    }
-    rows.weights = read_contiguous(&stream, (uint64_t)op->n * rows.beats * BEAT_BYTES);
-    int8_t *packed = rows.weights ? pccx_scratch(m, tv_gemm_s4s8_packed_bytes(rows.beats)) : NULL;
-    if (!packed)
+    tv_gemv_scaled_args rows;
+    int8_t *packed = pccx_find_rows(m, op, &rows) ? pccx_scratch(m, tv_gemm_s4s8_packed_bytes(rows.beats)) : NULL;
+    if (!packed || !pccx_pack_activations(m, op, packed, &rows))
         return false;
-    tv_quantized_row q = m->quantize(pccx_l2_at(m, op->src), op->k, op->act_scale, packed);
-    if (!tv_bf16_is_finite(q.absmax))
-        return false;
-    rows.packed = packed;
-    rows.sum = q.sum;
-    rows.vector_scale = q.scale;
     vector_product p = {m->multiply_rows, &rows};
     tv_pool *pool = (uint64_t)op->n * op->k < PARALLEL_MIN_MACS ? NULL : m->pool;
     tv_pool_run(pool, tv_ceil_div(op->n, VECTOR_BLOCK), multiply_vector_blocks, &p);
