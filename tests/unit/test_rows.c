@@ -7,6 +7,7 @@
 #include "kernels/gemm.h"
 #include "kernels/gemv_scaled.h"
 #include "kernels/quantize.h"
+#include "kernels/quantize_bf16.h"
 #include "kernels/scale_search.h"
 #include "num/float.h"
 #include "num/int.h"
@@ -88,6 +89,72 @@ static void scaled_rows_of_every_level_are_sums_rounded_after_each_operation(voi
         for (unsigned round = 0; round < ROUNDS; round++)
             for (size_t beats = 1; beats <= BEATS_MAX; beats++)
                 check_rows(&rng, (tv_cpu_level)level, beats, 1 + unit_below(&rng, ROWS_MAX), round % 8);
+}
+
+/* ---- Quantized activations ---- */
+
+enum { ACTIVATIONS_MAX = 700 };
+
+/* The quotient of two BF16 numbers in binary64 is rounded to an integer as the exact one. */
+static int expected_activation(uint16_t x, double scale)
+{
+    double q = rint((double)tv_bf16_to_f32((x & 0x7F80) ? x : 0) / scale);
+    return q > 127 ? 127 : q < -127 ? -127 : (int)q;
+}
+
+static void check_activations(tv_cpu_level level, const uint16_t *x, size_t n, uint16_t act_scale, bool pack)
+{
+    enum { BYTES = ACTIVATIONS_MAX / TV_S4_BLOCK * TV_S4_BLOCK + 2 * TV_S4_BLOCK };
+    uint8_t bytes[2 * ACTIVATIONS_MAX];
+    int8_t q[BYTES];
+    uint16_t absmax = 0;
+    int64_t sum = 0;
+    memset(q, 99, sizeof q);
+    for (size_t i = 0; i < n; i++) {
+        tv_store_le(bytes + 2 * i, x[i], 2);
+        absmax = (x[i] & 0x7FFF) > absmax ? x[i] & 0x7FFF : absmax;
+    }
+    tv_quantized_row row = tv_quantize_bf16(level)(bytes, n, act_scale, pack, q);
+    assert_int_equal(row.absmax, absmax);
+    if (absmax >= 0x7F80)
+        return;
+    double scale = act_scale         ? (double)tv_bf16_to_f32(act_scale)
+                   : absmax < 0x0080 ? 1
+                                     : ldexp(1, ilogbf(tv_bf16_to_f32(absmax)) - 6);
+    size_t end =
+        pack ? (n + TV_S4_BLOCK - 1) / TV_S4_BLOCK * TV_S4_BLOCK : (n + TV_S4_BEAT - 1) / TV_S4_BEAT * TV_S4_BEAT;
+    assert_true((double)row.scale == scale);
+    for (size_t i = 0; i < end; i++) {
+        int want = i < n ? expected_activation(x[i], scale) : 0;
+        size_t block = i / TV_S4_BLOCK * TV_S4_BLOCK, at = i % TV_S4_BLOCK;
+        int found = q[pack ? block + at / 2 + at % 2 * (TV_S4_BLOCK / 2) : i];
+        sum += want;
+        if (found != want)
+            fail_msg("activation %zu of %zu, 0x%04x, with scale %g: %d, not %d", i, n, x[i], scale, found, want);
+    }
+    assert_int_equal(q[end], 99);
+    assert_int_equal(row.sum, sum);
+}
+
+static void activations_are_quantized_as_the_exact_quotients_at_every_level(void **state)
+{
+    (void)state;
+    unit_rng rng = {9};
+    static const uint16_t scales[] = {0, 0, 0x3F80, 0x3D00, 0x3DCD, 0x4049, 0x0001, 0x0080, 0x7F7F};
+    uint16_t x[ACTIVATIONS_MAX];
+    for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++) {
+        for (uint32_t i = 0; i < 1 << 16; i++) {
+            x[0] = (uint16_t)i;
+            check_activations((tv_cpu_level)level, x, 1, scales[i % TV_COUNTOF(scales)], i % 2);
+        }
+        for (unsigned round = 0; round < 20 * ROUNDS; round++) {
+            size_t n = 1 + unit_below(&rng, round % 8 ? 130 : ACTIVATIONS_MAX);
+            for (size_t i = 0; i < n; i++)
+                x[i] = round % 16 ? (uint16_t)(0x3C00 + unit_below(&rng, 0x600) + (unit_below(&rng, 2) << 15))
+                                  : any_bf16(&rng);
+            check_activations((tv_cpu_level)level, x, n, scales[round % TV_COUNTOF(scales)], unit_below(&rng, 2));
+        }
+    }
 }
 
 /* ---- Scales ---- */
@@ -289,6 +356,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scaled_rows_of_every_level_are_sums_rounded_after_each_operation),
+        cmocka_unit_test(activations_are_quantized_as_the_exact_quotients_at_every_level),
         cmocka_unit_test(the_scale_of_smallest_error_is_the_first_on_ties_at_every_level),
         cmocka_unit_test(ties_and_edge_values_choose_the_same_scale_at_every_level),
         cmocka_unit_test(the_signed_absmax_is_the_first_value_of_maximum_magnitude),

@@ -12,7 +12,7 @@ static void load(const uint8_t *x, size_t n, uint16_t *out)
         out[i] = tv_load_le16(x + 2 * i);
 }
 
-tv_quantized_row tv_quantize_bf16_scalar(const uint8_t *x, size_t n, uint16_t act_scale, int8_t *packed)
+tv_quantized_row tv_quantize_bf16_scalar(const uint8_t *x, size_t n, uint16_t act_scale, bool pack, int8_t *q)
 {
     tv_quantized_row row = {0};
     uint16_t bf16[CHUNK];
@@ -25,14 +25,20 @@ tv_quantized_row tv_quantize_bf16_scalar(const uint8_t *x, size_t n, uint16_t ac
     }
     row.scale = tv_bf16_row_scale(row.absmax, act_scale);
     for (size_t at = 0, count; at < n; at += count) {
-        int8_t q[CHUNK] = {0};
+        int8_t chunk[CHUNK] = {0};
         int32_t sum;
         count = tv_min_u64(n - at, CHUNK);
         load(x + 2 * at, count, bf16);
         tv_bf16_widen(bf16, count, wide);
-        tv_quantize_s8(wide, count, row.scale, -127, 127, q);
-        tv_gemm_s4s8_pack(q, tv_ceil_div(count, TV_S4_BEAT), packed + at, &sum);
-        row.sum += sum;
+        size_t beats = tv_ceil_div(count, TV_S4_BEAT);
+        tv_quantize_s8(wide, count, row.scale, -127, 127, chunk);
+        if (pack) {
+            tv_gemm_s4s8_pack(chunk, beats, q + at, &sum);
+            row.sum += sum;
+        } else {
+            memcpy(q + at, chunk, beats * TV_S4_BEAT);
+            row.sum += tv_sum_s8(chunk, count);
+        }
     }
     return row;
 }

@@ -45,7 +45,9 @@ TARGET TV_INLINE __m512i quantize(__m512i x, divisor d)
     return _mm512_cvtps_epi32(_mm512_max_ps(_mm512_min_ps(wide, max), min));
 }
 
-TARGET tv_quantized_row tv_quantize_bf16_avx512(const uint8_t *x, size_t n, uint16_t act_scale, int8_t *packed)
+TARGET TV_INLINE void store(int8_t *to, __m128i bytes) { _mm_storeu_si128((__m128i *)(void *)to, bytes); }
+
+TARGET tv_quantized_row tv_quantize_bf16_avx512(const uint8_t *x, size_t n, uint16_t act_scale, bool pack, int8_t *q)
 {
     __m512i max = _mm512_setzero_si512(), sum = max;
     for (size_t at = 0; at < n; at += TV_S4_BEAT)
@@ -56,17 +58,23 @@ TARGET tv_quantized_row tv_quantize_bf16_avx512(const uint8_t *x, size_t n, uint
     bool divides = !tv_f32_is_power_of_two(row.scale) || !tv_f32_is_power_of_two(inverse);
     divisor d = {_mm512_set1_ps(divides ? row.scale : inverse), divides};
     size_t beats = (n + TV_S4_BEAT - 1) / TV_S4_BEAT;
-    if (beats % OF_BLOCK) {
-        int8_t *last = packed + beats / OF_BLOCK * TV_S4_BLOCK;
+    if (pack && beats % OF_BLOCK) {
+        int8_t *last = q + beats / OF_BLOCK * TV_S4_BLOCK;
         _mm512_storeu_si512(last, _mm512_setzero_si512());
         _mm512_storeu_si512(last + HALF, _mm512_setzero_si512());
     }
     for (size_t b = 0; b < beats; b++) {
-        int8_t *to = packed + b / OF_BLOCK * TV_S4_BLOCK + b % OF_BLOCK * (TV_S4_BEAT / 2);
         __m512i beat = load_beat(x, n, b * TV_S4_BEAT), even = quantize(_mm512_slli_epi32(beat, 16), d),
                 odd = quantize(_mm512_and_si512(beat, _mm512_set1_epi32((int)0xFFFF0000u)), d);
-        _mm_storeu_si128((__m128i *)(void *)to, _mm512_cvtepi32_epi8(even));
-        _mm_storeu_si128((__m128i *)(void *)(to + HALF), _mm512_cvtepi32_epi8(odd));
+        __m128i even_bytes = _mm512_cvtepi32_epi8(even), odd_bytes = _mm512_cvtepi32_epi8(odd);
+        if (pack) {
+            int8_t *to = q + b / OF_BLOCK * TV_S4_BLOCK + b % OF_BLOCK * (TV_S4_BEAT / 2);
+            store(to, even_bytes);
+            store(to + HALF, odd_bytes);
+        } else {
+            store(q + b * TV_S4_BEAT, _mm_unpacklo_epi8(even_bytes, odd_bytes));
+            store(q + b * TV_S4_BEAT + TV_S4_BEAT / 2, _mm_unpackhi_epi8(even_bytes, odd_bytes));
+        }
         sum = _mm512_add_epi32(sum, _mm512_add_epi32(even, odd));
     }
     row.sum = _mm512_reduce_add_epi32(sum);

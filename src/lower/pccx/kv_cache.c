@@ -11,6 +11,7 @@
  * had. */
 #include <stdlib.h>
 
+#include "kernels/bf16.h"
 #include "kernels/clones.h"
 #include "lower/pccx/state.h"
 #include "num/float.h"
@@ -120,16 +121,16 @@ static void update_scale(const pccx_lowering *l, const float *values, pccx_lower
 }
 
 /* values[j] = block[j * dim] for j < count, and 0 for the others. */
-static void gather_values(const float *block, uint32_t dim, uint32_t count, float values[PCCX_LOWER_BLOCK])
+static void gather_values(const uint16_t *block, uint32_t dim, uint32_t count, float values[PCCX_LOWER_BLOCK])
 {
     memset(values, 0, PCCX_LOWER_BLOCK * sizeof *values);
     for (uint32_t j = 0; j < count; j++)
-        values[j] = block[(size_t)j * dim];
+        values[j] = tv_bf16_to_f32(block[(size_t)j * dim]);
 }
 
 /* Updates the image of a head to `count` positions. Rows whose scale is unchanged get their new values only, mostly
  * one. */
-static void update_image(const packing *p, uint32_t head, uint32_t count, const float *block)
+static void update_image(const packing *p, uint32_t head, uint32_t count, const uint16_t *block)
 {
     const pccx_lowering *l = p->l;
     pccx_lower_value_blocks *b = &l->value_blocks[p->cache];
@@ -137,8 +138,11 @@ static void update_image(const packing *p, uint32_t head, uint32_t count, const 
     size_t first = first_row(p, head);
     uint8_t *scales = b->images + head * pccx_lower_value_bytes(l, p->cache),
             *beats = scales + pccx_lower_l2_size(d) * PCCX_LOWER_WORD_BYTES;
-    for (uint32_t at = b->packed[head]; at > 0 && at < count; at++)
-        pccx_lower_round_next(block + (size_t)at * d, b->scales + first, d, at, beats);
+    for (uint32_t at = b->packed[head]; at > 0 && at < count; at++) {
+        float values[PCCX_LOWER_HEAD_DIM_MAX];
+        tv_bf16_widen(block + (size_t)at * d, d, values);
+        pccx_lower_round_next(values, b->scales + first, d, at, beats);
+    }
     for (uint32_t i = 0; i < d; i++) {
         float values[PCCX_LOWER_BLOCK];
         if (!b->rescale_count[first + i] && b->packed[head] > 0)
@@ -166,7 +170,7 @@ static void pack_planes(const packing *p, float *values, uint32_t count, size_t 
 }
 
 /* Packs a block of a head's values, up to and including `position`. */
-static void pack_block(const packing *p, uint32_t head, uint32_t position, const float *block)
+static void pack_block(const packing *p, uint32_t head, uint32_t position, const uint16_t *block)
 {
     const pccx_lowering *l = p->l;
     uint32_t d = p->shape->value_dim, count = position % PCCX_LOWER_BLOCK + 1;
@@ -207,9 +211,9 @@ static void pack_value(const packing *p, uint32_t head, uint32_t row)
     pccx_lower_value_blocks *b = &l->value_blocks[p->cache];
     uint32_t d = p->shape->value_dim, position = l->position + row, count = position % PCCX_LOWER_BLOCK;
     size_t first = first_row(p, head);
-    float *block = b->values + first * PCCX_LOWER_BLOCK;
+    uint16_t *block = b->values + first * PCCX_LOWER_BLOCK;
     const float *values = p->values + ((size_t)row * p->shape->heads + head) * d;
-    memcpy(block + (size_t)count * d, values, d * sizeof *block);
+    tv_bf16_narrow(values, d, block + (size_t)count * d);
     append_values(values, d, count, b->absmax + first, b->rescale_count + first);
     if (count == 0)
         b->packed[head] = 0;

@@ -146,7 +146,7 @@ typedef struct pccx_lower_host_map {
 
 /* The incomplete blocks of values of a cache. A row is an element of a head: [head][dim]. */
 typedef struct pccx_lower_value_blocks {
-    float *values;           /* [head][PCCX_LOWER_BLOCK][dim] */
+    uint16_t *values;        /* BF16: [head][PCCX_LOWER_BLOCK][dim] */
     float *absmax;           /* of each row: signed absmax of the values so far */
     float *scales;           /* of each row */
     uint32_t *rescale_count; /* of each row: choose the scale for this many values; 0: it is current */

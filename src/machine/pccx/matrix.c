@@ -108,8 +108,7 @@ enum {
 typedef struct matrix_memory {
     const tv_gemm_panel_set *panel; /* NULL: few activation rows, or the host has no such kernels */
     size_t beats;                   /* of a row of k elements */
-    uint16_t *x;                    /* [k] one activation row … */
-    float *wide;                    /* [k] … and as binary32, for panels */
+    uint16_t *x;                    /* [k] the activations, if they are in the direct FIFO */
     int8_t *q;                      /* [m][k in whole beats] quantized, for panels */
     int8_t *packed;                 /* all rows as tv_gemm_s4s8_pack or the panel's packing leaves them */
     size_t stride;                  /* bytes between rows of `packed` */
@@ -143,12 +142,11 @@ static bool alloc_matrix(pccx_machine *m, const pccx_op *op, matrix_memory *mem)
            packed = mem->panel ? tv_gemm_panel_packed_bytes(rows, padded) : rows * mem->stride;
     size_t sums = mem->panel ? tv_gemm_panel_offset_count(rows, padded, padded) : rows,
            acc = mem->panel ? 0 : rows * WEIGHT_BLOCK;
-    uint8_t *p = pccx_scratch(m, q + packed + 4 * (sums + acc + rows + op->n) + 6 * (size_t)op->k + padded / 2 +
-                                     2 * outputs + 10 * 64);
+    uint8_t *p = pccx_scratch(m, q + packed + 4 * (sums + acc + rows + op->n) + 2 * (size_t)op->k + padded / 2 +
+                                     2 * outputs + 9 * 64);
     if (!p)
         return false;
     mem->x = carve(&p, op->k * 2);
-    mem->wide = carve(&p, op->k * sizeof(float));
     mem->q = carve(&p, q);
     mem->packed = carve(&p, packed);
     mem->row_scale = carve(&p, rows * sizeof(float));
@@ -158,7 +156,6 @@ static bool alloc_matrix(pccx_machine *m, const pccx_op *op, matrix_memory *mem)
     mem->row = carve(&p, padded / 2);
     mem->y = mem->direct ? (uint16_t *)(void *)pccx_l2_at(m, op->dst) : carve(&p, outputs * 2);
     mem->y_step = mem->direct ? padded_elements(op->n) : op->n;
-    memset(mem->q, 0, q);
     return true;
 }
 
@@ -189,37 +186,23 @@ static bool reject_row(const uint8_t *row, uint32_t r, pccx_rejection *why)
     return false;
 }
 
-/* Quantizes row r to the row of `q`, for panels. */
-static bool load_panel_row(pccx_machine *m, const pccx_op *op, uint32_t r, matrix_memory *mem, pccx_rejection *why)
-{
-    uint64_t at = op->src + r * tv_ceil_div(op->k, PCCX_LANES);
-    pccx_load_lanes(m, at, op->k, mem->x);
-    uint16_t absmax = tv_bf16_absmax(mem->x, op->k);
-    if (!tv_bf16_is_finite(absmax))
-        return reject_row(pccx_l2_at(m, at), r, why);
-    mem->row_scale[r] = tv_bf16_row_scale(absmax, op->act_scale);
-    tv_bf16_widen(mem->x, op->k, mem->wide);
-    tv_quantize_s8(mem->wide, op->k, mem->row_scale[r], -127, 127, mem->q + r * mem->beats * TV_S4_BEAT);
-    return true;
-}
-
 /* q = clamp(RNE(x / s), -127, 127), packed. Binary32 holds the quotient of two BF16 numbers, 8 bits each, closely
  * enough that its rounding to an integer of 7 bits is that of the exact quotient. */
 static bool load_activations(pccx_machine *m, const pccx_op *op, matrix_memory *mem, pccx_rejection *why)
 {
-    for (uint32_t r = 0; mem->panel && r < op->m; r++)
-        if (!load_panel_row(m, op, r, mem, why))
-            return false;
-    if (mem->panel)
-        mem->panel->pack(mem->q, op->m, mem->beats * TV_S4_BEAT, 4, false, mem->packed, mem->sum);
-    for (uint32_t r = 0; !mem->panel && r < op->m; r++) {
+    size_t padded = mem->beats * TV_S4_BEAT;
+    for (uint32_t r = 0; r < op->m; r++) {
         const uint8_t *row = activation_row(m, op, r, mem->x);
-        tv_quantized_row q = m->quantize(row, op->k, op->act_scale, mem->packed + r * mem->stride);
+        tv_quantized_row q = m->quantize(row, op->k, op->act_scale, !mem->panel,
+                                         mem->panel ? mem->q + r * padded : mem->packed + r * mem->stride);
         if (!tv_bf16_is_finite(q.absmax))
             return reject_row(row, r, why);
         mem->row_scale[r] = q.scale;
-        mem->sum[r] = q.sum;
+        if (!mem->panel)
+            mem->sum[r] = q.sum;
     }
+    if (mem->panel)
+        mem->panel->pack(mem->q, op->m, padded, 4, false, mem->packed, mem->sum);
     return true;
 }
 
@@ -398,7 +381,7 @@ bool pccx_find_rows(pccx_machine *m, const pccx_op *op, tv_gemv_scaled_args *row
 
 bool pccx_pack_activations(pccx_machine *m, const pccx_op *op, int8_t *packed, tv_gemv_scaled_args *rows)
 {
-    tv_quantized_row q = m->quantize(pccx_l2_at(m, op->src), op->k, op->act_scale, packed);
+    tv_quantized_row q = m->quantize(pccx_l2_at(m, op->src), op->k, op->act_scale, true, packed);
     rows->packed = packed;
     rows->sum = q.sum;
     rows->vector_scale = q.scale;
