@@ -12,13 +12,13 @@
 #include "machine/pccx/internal.h"
 
 enum {
-    SLOTS = 64,
+    SLOTS = 512,
     INSTRUCTIONS_MIN = 16,
     INSTRUCTIONS_MAX = 16384,
     DESCRIPTORS_MAX = 65536,
     INPUTS_MAX = 2 * PCCX_CACHE_ENTRIES,
     STORES_MAX = 64,
-    BYTES_MAX = 16 << 20,
+    BYTES_MAX = 32 << 20,
     OP_BYTES = offsetof(pccx_op, ranges)
 };
 
@@ -37,7 +37,7 @@ struct pccx_memo_entry {
     constant_value inputs[INPUTS_MAX]; /* constants that the program reads and has not written */
     pccx_range stores[STORES_MAX];     /* to host memory */
 
-    tv_buf ops;         /* the operations without their lists, whose `weights` is NULL … */
+    tv_buf ops;         /* if data are computed: the operations without their lists, whose `weights` is NULL … */
     tv_buf descriptors; /* … and uint32_t: which descriptor is the first of each */
 
     /* what it changes */
@@ -56,7 +56,8 @@ struct pccx_memo {
     size_t bytes;                                      /* of the buffers in the slots */
     pccx_memo_entry *recording;                        /* NULL: no program is */
     bool failed;                                       /* the recorded program has too much of something */
-    uint64_t index;                                    /* number of its first instruction */
+    bool keeps_ops;                                    /* data are computed */
+    uint64_t index, noted;                             /* number of its first instruction; instructions so far */
     size_t first_descriptors[PCCX_STREAMS];
     pccx_timing before;
     pccx_counters counters_before;
@@ -110,6 +111,7 @@ static pccx_memo_entry *take_entry(pccx_memo *memo, unsigned slot)
 {
     pccx_memo_entry *e = memo->slots[slot];
     memo->slots[slot] = NULL;
+    memo->hashes[slot] = 0;
     memo->bytes -= e ? bytes_of(e) : 0;
     return e;
 }
@@ -230,6 +232,13 @@ static bool is_repeatable(pccx_machine *m, uint64_t end, uint64_t max_cycles)
            m->timing.issued == 0 && m->timing.base == m->timing.latest_end && pccx_timing_is_at_rest(&m->timing);
 }
 
+/* Makes room for exactly so many bytes. */
+static void reserve(tv_buf *buf, size_t bytes)
+{
+    tv_buf_extend(buf, bytes);
+    buf->len = 0;
+}
+
 /* Starts recording the program; without memory, it is not. */
 static void begin_recording(pccx_machine *m, uint64_t hash)
 {
@@ -249,7 +258,13 @@ static void begin_recording(pccx_machine *m, uint64_t hash)
         tv_buf_append(&e->weights[k], waiting(w), waiting_count(w) * sizeof(tv_descriptor));
         memo->first_descriptors[k] = w->next;
     }
+    memo->keeps_ops = m->mode == TV_MODE_FULL;
+    if (memo->keeps_ops) {
+        reserve(&e->ops, m->count * OP_BYTES);
+        reserve(&e->descriptors, m->count * sizeof(uint32_t));
+    }
     memo->index = m->instructions;
+    memo->noted = 0;
     memo->before = m->timing;
     memo->counters_before = m->counters;
 }
@@ -316,7 +331,9 @@ void pccx_memo_note(pccx_memo *memo, const pccx_control *control, const pccx_op 
     pccx_memo_entry *e = memo ? memo->recording : NULL;
     if (!e || memo->failed)
         return;
-    keep_op(memo, control, op);
+    memo->noted++;
+    if (memo->keeps_ops)
+        keep_op(memo, control, op);
     for (unsigned i = 0; i < op->constant_count; i++) {
         const pccx_constant *c = &op->constants[i];
         if (c->write)
@@ -350,7 +367,7 @@ static void keep_completions(const pccx_machine *m, uint64_t index, pccx_memo_en
 /* Whether all was recorded, and nothing is left for a later program. */
 static bool is_complete(pccx_machine *m, pccx_memo_entry *e)
 {
-    bool complete = !m->memo->failed && e->descriptors.len / sizeof(uint32_t) == m->count;
+    bool complete = !m->memo->failed && m->memo->noted == m->count;
     for (unsigned i = 0; i < BUFFERS; i++)
         complete = complete && !buffer_of(e, i)->failed;
     for (unsigned k = 0; k < PCCX_STREAMS; k++)
