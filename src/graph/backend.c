@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/diag.h"
+#include "base/schema.h"
 #include "graph/backend.h"
 #include "graph/codes.h"
 #include "trivet/file.h"
@@ -109,9 +110,8 @@ double tv_backend_rate(const tv_config *config, const char *key)
     tv_config_entry e;
     for (unsigned i = 0; tv_config_at(config, i, &e); i++)
         if (strcmp(e.key, key) == 0) {
-            char *end;
-            double rate = strtod(e.value, &end), divisor = *end == '/' ? strtod(end + 1, NULL) : 1;
-            return rate > 0 && divisor > 0 ? rate / divisor : 1;
+            tv_rate rate = tv_config_rate(config, i);
+            return (double)rate.num / (double)rate.den;
         }
     return 1;
 }

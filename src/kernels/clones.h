@@ -5,7 +5,7 @@
 #define TV_KERNELS_CLONES_H
 
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__) &&                       \
-    !defined(__SANITIZE_ADDRESS__)
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define TV_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define TV_CLONES

@@ -25,6 +25,17 @@ typedef struct tv_gemv_scaled_args {
 typedef void tv_gemv_scaled_fn(const tv_gemv_scaled_args *r);
 tv_gemv_scaled_fn *tv_gemv_scaled(tv_cpu_level level);
 
+/* Rows [first, end) of it. */
+static inline tv_gemv_scaled_args tv_gemv_scaled_slice(const tv_gemv_scaled_args *all, size_t first, size_t end)
+{
+    tv_gemv_scaled_args rows = *all;
+    rows.weights += first * rows.beats * (TV_S4_BEAT / 2);
+    rows.scales = rows.scales ? rows.scales + 2 * first : NULL;
+    rows.out += 2 * first;
+    rows.rows = end - first;
+    return rows;
+}
+
 /* The same with `multiply` for the products. */
 void tv_gemv_scaled_with(tv_gemm_s4s8_fn *multiply, const tv_gemv_scaled_args *r);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a vector of BF16 to the INT8 activations of a product with INT4 weights, in one pass. */
+/* From a vector of BF16 to the INT8 activations of a product with INT4 weights, without arrays between. */
 #ifndef TV_KERNELS_QUANTIZE_BF16_H
 #define TV_KERNELS_QUANTIZE_BF16_H
 

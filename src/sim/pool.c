@@ -7,7 +7,7 @@
  * a thread's processor in the middle of a chunk, for which the caller then waits milliseconds. So loops of a kind (the
  * same function and count) are timed both ways at first, and run on one thread where sharing takes longer; the other
  * way is tried again, each time after twice as many loops, unless the choice changes. Long loops are always shared.
- * What a loop computes does not depend on it.
+ * What a loop computes does not depend on it. A job that one thread takes beside the loops is measured likewise.
  *
  * A thread spins for a moment before it sleeps, because loops usually follow each other. The state (is a loop open, how
  * many threads work on it, how many sleep) is in sequentially consistent atomics: of two sides that each write one and
@@ -19,7 +19,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { THREADS_MAX = 256, CHUNKS_PER_THREAD = 4, GRAIN = 16, SPIN_NS = 300000 };
+enum { THREADS_MAX = 256, CHUNKS_PER_THREAD = 4, SPIN_NS = 300000 };
+enum { GRAIN = 16 };                                               /* kernels process several rows at a time */
 enum { KINDS = 64, TRIALS = 8, RETRY_MIN = 64, RETRY_MAX = 8192 }; /* TRIALS and RETRY in loops */
 enum { LONG_NS = 100000 };
 
@@ -27,9 +28,9 @@ enum { LONG_NS = 100000 };
  * threads sleep at first. */
 typedef struct loop_kind {
     uintptr_t work; /* the address of the function; 0: unused */
-    uint64_t count;
+    uint64_t kind;  /* the count, or what the caller states */
     double serial_ns, shared_ns;
-    uint64_t caller_ns;         /* minimum of what the caller works in a shared loop */
+    uint64_t caller_ns;         /* minimum of what the caller works in a shared loop; UINT64_MAX: not known */
     unsigned loops, next_trial; /* number of loops so far, and at which the slower way is tried again */
     unsigned interval;
 } loop_kind;
@@ -41,9 +42,9 @@ struct tv_pool {
     unsigned count; /* threads besides the caller */
     atomic_bool ending;
     _Atomic(uint64_t) open; /* number of the loop whose chunks can be claimed; 0: none */
-    atomic_uint active;     /* threads that may claim some; while there are any, the members below do not change */
+    atomic_uint active;     /* threads that may claim some; while there are any, `next` to `user` do not change */
     atomic_uint sleeping;
-    atomic_bool waiting;    /* the caller sleeps until none is active */
+    atomic_bool waiting;    /* the caller sleeps until none is active, or until the job is done */
     _Atomic(uint64_t) next; /* chunk */
     uint64_t loops, chunks, chunk_size, total;
     tv_pool_work *work;
@@ -231,9 +232,9 @@ static loop_kind *kind_of(tv_pool *pool, uintptr_t work, uint64_t count)
 {
     uint64_t hash = ((uint64_t)work ^ count * UINT64_C(0x9E3779B97F4A7C15)) * UINT64_C(0x9E3779B97F4A7C15);
     loop_kind *kind = &pool->kinds[hash >> 58];
-    if (kind->work != work || kind->count != count)
+    if (kind->work != work || kind->kind != count)
         *kind = (loop_kind){
-            .work = work, .count = count, .caller_ns = UINT64_MAX, .next_trial = RETRY_MIN, .interval = RETRY_MIN};
+            .work = work, .kind = count, .caller_ns = UINT64_MAX, .next_trial = RETRY_MIN, .interval = RETRY_MIN};
     return kind;
 }
 
@@ -244,7 +245,7 @@ static bool is_shared(loop_kind *kind)
 {
     unsigned loop = kind->loops++;
     bool faster = is_sharing_faster(kind);
-    if (loop > 0 && kind->caller_ns > LONG_NS)
+    if (loop > 0 && kind->caller_ns > LONG_NS && kind->caller_ns != UINT64_MAX)
         return true;
     if (loop < TRIALS)
         return loop % 4 != 3;
@@ -268,11 +269,10 @@ static void record_loop(loop_kind *kind, bool shared, uint64_t ns)
 }
 
 /* Returns how long the caller worked, without waiting. */
-static uint64_t run_shared(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
+static uint64_t run_shared(tv_pool *pool, uint64_t count, unsigned grain, tv_pool_work *work, void *user)
 {
     uint64_t chunks = (uint64_t)(pool->count + 1) * CHUNKS_PER_THREAD, size = tv_ceil_div(count, chunks);
-    pool->chunk_size = count >= CHUNKS_PER_THREAD * GRAIN ? tv_ceil_div(size, GRAIN) * GRAIN
-                                                          : size; /* kernels process several rows at a time */
+    pool->chunk_size = count >= CHUNKS_PER_THREAD * (uint64_t)grain ? tv_ceil_div(size, grain) * grain : size;
     pool->chunks = tv_ceil_div(count, pool->chunk_size);
     pool->total = count;
     pool->work = work;
@@ -288,25 +288,32 @@ static uint64_t run_shared(tv_pool *pool, uint64_t count, tv_pool_work *work, vo
     return own;
 }
 
-void tv_pool_run_kind(tv_pool *pool, uint64_t count, uint64_t kind, tv_pool_work *work, void *user)
+/* While another thread has a job, a loop is shared as others of its kind were last, and not measured. */
+static void run_loop(tv_pool *pool, uint64_t count, uint64_t kind, unsigned grain, tv_pool_work *work, void *user)
 {
     if (!pool || !pool->count || count < 2) {
         work(user, 0, count);
         return;
     }
     loop_kind *loops = kind_of(pool, (uintptr_t)work, kind);
-    bool shared = is_shared(loops);
-    uint64_t begin = now_ns();
-    if (shared)
-        loops->caller_ns = tv_min_u64(loops->caller_ns, run_shared(pool, count, work, user));
-    else
+    bool measured = !pool->job_begun, shared = measured ? is_shared(loops) : is_sharing_faster(loops);
+    uint64_t begin = now_ns(), own = shared ? run_shared(pool, count, grain, work, user) : 0;
+    if (!shared)
         work(user, 0, count);
-    record_loop(loops, shared, now_ns() - begin);
+    if (measured && shared)
+        loops->caller_ns = tv_min_u64(loops->caller_ns, own);
+    if (measured)
+        record_loop(loops, shared, now_ns() - begin);
 }
 
 void tv_pool_run(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user)
 {
-    tv_pool_run_kind(pool, count, count, work, user);
+    run_loop(pool, count, count, GRAIN, work, user);
+}
+
+void tv_pool_run_tasks(tv_pool *pool, uint64_t count, uint64_t kind, tv_pool_work *work, void *user)
+{
+    run_loop(pool, count, kind, 1, work, user);
 }
 
 unsigned tv_pool_threads(const tv_pool *pool) { return pool ? pool->count + 1 : 1; }
@@ -337,4 +344,5 @@ void tv_pool_end(tv_pool *pool)
     else if (pool->job_begun)
         wait_until(pool, is_job_done);
     record_loop(kind_of(pool, pool->job_work, pool->job_count), pool->job_begun != NULL, now_ns() - pool->job_begin);
+    pool->job_begun = NULL;
 }

@@ -326,8 +326,11 @@ static void fill_host(tv_machine *machine)
     assert_int_equal(tv_machine_write(machine, "host", 0, data, sizeof data, NULL), TV_OK);
 }
 
-/* Runs the program four times, up to every `step`-th instruction, and on after each fault, of which L2 causes some
- * if `nan` is not 0: the word that has one. The window, with its records of completions, is among the memories. */
+/* Runs the program four times, up to every `step`-th instruction, and on after each fault, of which memory causes some
+ * if `nan` is not 0: the word of L2 that has a NaN, or HOST plus the byte of host memory. The window, with its records
+ * of completions, is among the memories. */
+enum { HOST = 1 << 20 };
+
 static uint64_t digest_of_runs(const tv_program *program, const tv_config *config, unsigned threads, uint64_t step,
                                uint64_t nan)
 {
@@ -340,7 +343,8 @@ static uint64_t digest_of_runs(const tv_program *program, const tv_config *confi
     fill_host(machine);
     for (unsigned times = 0; times < 4; times++) {
         if (nan)
-            assert_int_equal(tv_machine_write(machine, "l2", nan, word, sizeof word, NULL), TV_OK);
+            assert_int_equal(tv_machine_write(machine, nan < HOST ? "l2" : "host", nan % HOST, word, sizeof word, NULL),
+                             TV_OK);
         assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
         for (uint64_t until = step; tv_machine_next_index(machine) < tv_program_instruction_count(program);
              until += step) {
@@ -395,11 +399,14 @@ static void products_are_the_same_with_any_number_of_threads(void **state)
     tv_program *program;
     assert_int_equal(tv_config_new("pccx", NULL, &config), TV_OK);
     assert_int_equal(tv_program_assemble("products.s", products, strlen(products), NULL, NULL, &program), TV_OK);
-    for (uint64_t nan = 0; nan <= 0x408; nan += 0x204) { /* of none, of the results of no product, of the last two */
+    /* NaN is an activation of none, of the sixth product, of one of the second matrix, of the last two */
+    static const uint64_t nans[] = {0, HOST + 1296, HOST + 1904, 0x408};
+    for (unsigned i = 0; i < sizeof nans / sizeof nans[0]; i++) {
+        uint64_t nan = nans[i];
         uint64_t want = digest_of_runs(program, config, 1, UINT64_MAX / 2, nan);
         for (unsigned threads = 2; threads <= 5; threads++)
             if (digest_of_runs(program, config, threads, UINT64_MAX / 2, nan) != want)
-                fail_msg("%u threads, l2[%u]: not as with one", threads, (unsigned)nan);
+                fail_msg("%u threads, NaN %u: not as with one", threads, i);
     }
     tv_program_free(program);
     tv_config_free(config);
@@ -429,6 +436,30 @@ static void a_program_that_another_thread_times_takes_the_same_cycles(void **sta
     tv_config_free(config);
 }
 
+static void threads_of_a_session_can_change_between_its_steps(void **state)
+{
+    (void)state;
+    static const char text[] = "First Citizen: speak.";
+    tv_llm *llm;
+    tv_config *config;
+    tv_llm_session *session;
+    double first = 0;
+    assert_int_equal(tv_llm_open(given.model, NULL, &llm), TV_OK);
+    assert_int_equal(tv_config_new("pccx", NULL, &config), TV_OK);
+    tv_llm_options options = {.size = sizeof options, .target = "pccx", .config = config, .threads = 2};
+    assert_int_equal(tv_llm_session_new(llm, &options, NULL, &session), TV_OK);
+    for (unsigned threads = 1; threads <= 4; threads++) {
+        tv_llm_likelihood found = {.size = sizeof found};
+        tv_machine_set_threads(tv_llm_session_machine(session), threads);
+        assert_int_equal(tv_llm_eval(session, text, strlen(text), 100, &found, NULL), TV_OK);
+        first = threads == 1 ? found.nll : first;
+        assert_memory_equal(&found.nll, &first, sizeof first);
+    }
+    tv_llm_session_free(session);
+    tv_config_free(config);
+    tv_llm_free(llm);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -437,6 +468,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(sessions_in_several_threads_share_a_model),
         cmocka_unit_test(a_program_that_another_thread_times_takes_the_same_cycles),
         cmocka_unit_test(products_are_the_same_with_any_number_of_threads),
+        cmocka_unit_test(threads_of_a_session_can_change_between_its_steps),
     };
     if (argc < 3)
         return 2;

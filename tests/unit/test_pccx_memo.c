@@ -6,7 +6,7 @@
 #include "trivet/trivet.h"
 #include "unit.h"
 
-enum { SPACE_BYTES = 1 << 16, SEEDS = 24, PROGRAMS = 3, RUNS = 12, SHIFT = 4096 };
+enum { SPACE_BYTES = 1 << 16, SEEDS = 24, PROGRAMS = 4, RUNS = 14, SHIFT = 4096 };
 
 static void add_bytes(uint64_t *digest, const void *bytes, size_t size)
 {
@@ -84,11 +84,11 @@ static tv_program *generate(const tv_config *config, uint64_t seed, uint64_t ins
 }
 
 /* Weights elsewhere: another layer of a model. */
-static void move_weights(tv_program *program)
+static void move_weights(tv_program *program, uint64_t shift)
 {
     for (unsigned k = 0; k < PCCX_STREAMS; k++)
         for (uint64_t i = 0; i < program->descriptor_count[k]; i++)
-            program->descriptors[k][i].addr += SHIFT;
+            program->descriptors[k][i].addr += shift;
 }
 
 static tv_status run_to(tv_machine *machine, uint64_t until)
@@ -127,8 +127,9 @@ static unsigned compare_runs(uint64_t seed, tv_mode mode)
     assert_int_equal(tv_config_new("pccx", NULL, &config), TV_OK);
     assert_int_equal(tv_config_set(config, "stat.depth", seed % 2 ? "8" : "128", NULL), TV_OK);
     for (unsigned i = 0; i < PROGRAMS; i++)
-        programs[i] = generate(config, seed + i / 2, 40 + 30 * (seed % 7));
-    move_weights(programs[1]); /* the others are 0, moved, and a different one */
+        programs[i] = generate(config, seed + (i == 2), 40 + 30 * (seed % 7));
+    move_weights(programs[1], SHIFT); /* the others are the first one, another, and one whose weights do not exist */
+    move_weights(programs[3], UINT64_C(1) << 40);
     assert_int_equal(tv_machine_new(config, mode, NULL, &repeating), TV_OK);
     assert_int_equal(tv_machine_new(config, mode, NULL, &full), TV_OK);
     for (unsigned run = 0; run < RUNS; run++) {
@@ -148,7 +149,14 @@ static unsigned compare_runs(uint64_t seed, tv_mode mode)
         }
         assert_int_equal(tv_machine_load(repeating, program, NULL), TV_OK);
         assert_int_equal(tv_machine_load(full, program, NULL), TV_OK);
+        tv_snapshot *before;
+        assert_int_equal(tv_machine_snapshot(repeating, NULL, UINT64_MAX, &before), TV_OK);
         hits += run_whole(repeating, &status);
+        if (run % 3 == 0) { /* once more, now that the memo has it */
+            assert_int_equal(tv_machine_restore(repeating, before), TV_OK);
+            hits += run_whole(repeating, &status);
+        }
+        tv_snapshot_free(before);
         expected = run_to(full, 1 + unit_below(&rng, count - 1));
         if (expected == TV_OK)
             expected = run_to(full, UINT64_MAX);
@@ -182,11 +190,55 @@ static void repeated_programs_without_data_take_the_cycles_of_the_full_computati
     assert_true(hits > 2 * SEEDS);
 }
 
+/* More programs than the memo has room for, by number and by bytes: each is run twice, the first ones again at the end.
+ */
+static void programs_that_exceed_the_memo_are_computed_again(void **state)
+{
+    (void)state;
+    enum { MANY = 700, LARGE = 30 };
+    tv_config *config;
+    tv_machine *machine;
+    uint64_t cycles[MANY + LARGE];
+    char source[128];
+    assert_int_equal(tv_config_new("pccx", NULL, &config), TV_OK);
+    assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
+    for (unsigned run = 0; run < 2 * (MANY + LARGE); run++) {
+        unsigned i = run % (MANY + LARGE), count = i < MANY ? 16 + i % 5 : 8000;
+        tv_program *program;
+        snprintf(source, sizeof source, ".target pccx\n.rept %u\nmemset fmap_shape[1], %u, 1, 1\n.endr\n", count,
+                 i + 1);
+        assert_int_equal(tv_program_assemble("made.s", source, strlen(source), NULL, NULL, &program), TV_OK);
+        for (unsigned twice = 0; twice < 2; twice++) {
+            uint16_t entry[3];
+            uint64_t before = tv_machine_clock(machine);
+            assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+            assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
+            uint64_t taken = tv_machine_clock(machine) - before;
+            cycles[i] = run < MANY + LARGE && !twice ? taken : cycles[i];
+            assert_int_equal(taken, cycles[i]);
+            assert_int_equal(tv_machine_read(machine, "const", 1, entry, sizeof entry, NULL), TV_OK);
+            assert_int_equal(entry[0], i + 1);
+        }
+        assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+        tv_machine_run(machine, NULL, NULL);
+        if (run + 1 == 2 * (MANY + LARGE)) {
+            tv_machine_free(machine);
+            machine = NULL;
+        } else { /* the machine does not keep the program */
+            static const uint32_t value = TV_WINDOW_RESET;
+            assert_int_equal(tv_machine_write(machine, "mmio", TV_WINDOW_CONTROL, &value, sizeof value, NULL), TV_OK);
+        }
+        tv_program_free(program);
+    }
+    tv_config_free(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(repeated_programs_take_the_cycles_of_the_full_computation),
         cmocka_unit_test(repeated_programs_without_data_take_the_cycles_of_the_full_computation),
+        cmocka_unit_test(programs_that_exceed_the_memo_are_computed_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -625,6 +625,21 @@ static void a_job_runs_once_beside_loops_of_the_caller(void **state)
     }
 }
 
+/* The caller has nothing else to do, so that a job beside it only takes longer than none. */
+static void jobs_that_gain_nothing_are_not_begun(void **state)
+{
+    (void)state;
+    tv_pool *pool = tv_pool_new(2);
+    unsigned begun = 0;
+    for (unsigned round = 0; round < 60; round++) {
+        pool_work job = {.count = 1, .slow = true};
+        begun += tv_pool_begin(pool, 7, run_job, &job);
+        tv_pool_end(pool);
+    }
+    tv_pool_free(pool);
+    assert_in_range(begun, 1, 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -639,6 +654,7 @@ int main(void)
         cmocka_unit_test(memory_starts_as_zero_and_zeroes_exactly_the_range),
         cmocka_unit_test(every_iteration_of_every_loop_runs_once),
         cmocka_unit_test(a_job_runs_once_beside_loops_of_the_caller),
+        cmocka_unit_test(jobs_that_gain_nothing_are_not_begun),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

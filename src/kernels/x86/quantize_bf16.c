@@ -11,7 +11,7 @@
 
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 
-enum { HALF = TV_S4_BLOCK / 2, OF_BLOCK = TV_S4_BLOCK / TV_S4_BEAT };
+enum { HALF = TV_S4_BLOCK / 2, BEATS_PER_BLOCK = TV_S4_BLOCK / TV_S4_BEAT };
 
 /* The numbers of a beat, with zeros after the end of the vector. */
 TARGET TV_INLINE __m512i load_beat(const uint8_t *x, size_t n, size_t at)
@@ -20,7 +20,7 @@ TARGET TV_INLINE __m512i load_beat(const uint8_t *x, size_t n, size_t at)
     return _mm512_maskz_loadu_epi16(mask, x + 2 * at);
 }
 
-/* The largest of 32 unsigned numbers of 16 bits. */
+/* The maximum of 32 unsigned numbers of 16 bits. */
 TARGET TV_INLINE uint16_t max_u16(__m512i x)
 {
     __m256i of_16 = _mm256_max_epu16(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1));
@@ -36,7 +36,7 @@ typedef struct divisor {
 } divisor;
 
 /* x / scale as integers, from BF16 in the upper halves of the lanes. */
-TARGET TV_INLINE __m512i quantize(__m512i x, divisor d)
+TARGET TV_INLINE __m512i quantize_lanes(__m512i x, divisor d)
 {
     const __m512 max = _mm512_set1_ps(127), min = _mm512_set1_ps(-127);
     __m512 wide =
@@ -45,7 +45,7 @@ TARGET TV_INLINE __m512i quantize(__m512i x, divisor d)
     return _mm512_cvtps_epi32(_mm512_max_ps(_mm512_min_ps(wide, max), min));
 }
 
-TARGET TV_INLINE void store(int8_t *to, __m128i bytes) { _mm_storeu_si128((__m128i *)(void *)to, bytes); }
+TARGET TV_INLINE void store_bytes(int8_t *to, __m128i bytes) { _mm_storeu_si128((__m128i *)(void *)to, bytes); }
 
 TARGET tv_quantized_row tv_quantize_bf16_avx512(const uint8_t *x, size_t n, uint16_t act_scale, bool pack, int8_t *q)
 {
@@ -54,26 +54,28 @@ TARGET tv_quantized_row tv_quantize_bf16_avx512(const uint8_t *x, size_t n, uint
         max = _mm512_max_epu16(max, _mm512_and_si512(load_beat(x, n, at), _mm512_set1_epi16(INT16_MAX)));
     tv_quantized_row row = {.absmax = max_u16(max)};
     row.scale = tv_bf16_row_scale(row.absmax, act_scale);
+    if (!tv_bf16_is_finite(row.absmax))
+        return row;
     float inverse = 1 / row.scale;
     bool divides = !tv_f32_is_power_of_two(row.scale) || !tv_f32_is_power_of_two(inverse);
     divisor d = {_mm512_set1_ps(divides ? row.scale : inverse), divides};
     size_t beats = (n + TV_S4_BEAT - 1) / TV_S4_BEAT;
-    if (pack && beats % OF_BLOCK) {
-        int8_t *last = q + beats / OF_BLOCK * TV_S4_BLOCK;
+    if (pack && beats % BEATS_PER_BLOCK) {
+        int8_t *last = q + beats / BEATS_PER_BLOCK * TV_S4_BLOCK;
         _mm512_storeu_si512(last, _mm512_setzero_si512());
         _mm512_storeu_si512(last + HALF, _mm512_setzero_si512());
     }
     for (size_t b = 0; b < beats; b++) {
-        __m512i beat = load_beat(x, n, b * TV_S4_BEAT), even = quantize(_mm512_slli_epi32(beat, 16), d),
-                odd = quantize(_mm512_and_si512(beat, _mm512_set1_epi32((int)0xFFFF0000u)), d);
+        __m512i beat = load_beat(x, n, b * TV_S4_BEAT), even = quantize_lanes(_mm512_slli_epi32(beat, 16), d),
+                odd = quantize_lanes(_mm512_and_si512(beat, _mm512_set1_epi32((int)0xFFFF0000u)), d);
         __m128i even_bytes = _mm512_cvtepi32_epi8(even), odd_bytes = _mm512_cvtepi32_epi8(odd);
         if (pack) {
-            int8_t *to = q + b / OF_BLOCK * TV_S4_BLOCK + b % OF_BLOCK * (TV_S4_BEAT / 2);
-            store(to, even_bytes);
-            store(to + HALF, odd_bytes);
+            int8_t *to = q + b / BEATS_PER_BLOCK * TV_S4_BLOCK + b % BEATS_PER_BLOCK * (TV_S4_BEAT / 2);
+            store_bytes(to, even_bytes);
+            store_bytes(to + HALF, odd_bytes);
         } else {
-            store(q + b * TV_S4_BEAT, _mm_unpacklo_epi8(even_bytes, odd_bytes));
-            store(q + b * TV_S4_BEAT + TV_S4_BEAT / 2, _mm_unpackhi_epi8(even_bytes, odd_bytes));
+            store_bytes(q + b * TV_S4_BEAT, _mm_unpacklo_epi8(even_bytes, odd_bytes));
+            store_bytes(q + b * TV_S4_BEAT + TV_S4_BEAT / 2, _mm_unpackhi_epi8(even_bytes, odd_bytes));
         }
         sum = _mm512_add_epi32(sum, _mm512_add_epi32(even, odd));
     }

@@ -14,6 +14,7 @@
 #include "kernels/bf16.h"
 #include "kernels/clones.h"
 #include "lower/pccx/state.h"
+#include "machine/target.h"
 #include "num/float.h"
 
 static uint64_t key_plane_addr(const pccx_lowering *l, uint32_t cache, uint32_t head, unsigned plane)
@@ -266,7 +267,7 @@ tv_status pccx_lower_append_kv(pccx_lowering *l, uint32_t cache, const tv_diag_s
     if (status == TV_OK)
         status = pccx_lower_read_bf16(l, l->map.value, values, rows + keys, sink);
     if (status == TV_OK) {
-        tv_pool_run(l->pool, shape->heads, pack_heads, &p);
+        tv_pool_run(tv_machine_pool(l->machine), shape->heads, pack_heads, &p);
         for (uint32_t head = 0; head < shape->heads; head++)
             add_head_data(l, &p, head);
     }

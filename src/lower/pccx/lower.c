@@ -5,7 +5,6 @@
 
 #include "graph/host_node.h"
 #include "lower/pccx/state.h"
-#include "machine/target.h"
 
 /* ---- Creating ---- */
 
@@ -86,7 +85,6 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
     if (status == TV_OK) {
         pccx_lower_choose_rotations(l, options->config);
         tv_machine_set_threads(l->machine, options->threads);
-        l->pool = tv_machine_pool(l->machine);
         status = pccx_lower_upload(l, &options->progress, sink);
     }
     if (status != TV_OK) {

@@ -7,6 +7,7 @@
 
 #include "kernels/quantize.h"
 #include "lower/pccx/state.h"
+#include "machine/target.h"
 #include "num/float.h"
 
 /* Rows of a matrix that are packed at once: the image of these rows is the only copy besides the machine's memory. */
@@ -154,7 +155,7 @@ static tv_status pack_matrix(upload *p, uint64_t addr, const tv_diag_sink *sink)
         p->rows = to->rows - p->first < ROWS_PER_TASK ? to->rows - p->first : ROWS_PER_TASK;
         if (p->errors)
             memset(p->errors, 0, p->rows * sizeof *p->errors);
-        tv_pool_run(p->l->pool, p->rows, pack_rows, p);
+        tv_pool_run(tv_machine_pool(p->l->machine), p->rows, pack_rows, p);
         tv_weight_error_sum(&p->sum, p->errors, p->errors ? p->rows : 0);
         status = p->failed ? fail_packing(p, sink)
                            : write_packed(p, addr + block * whole_block, first,

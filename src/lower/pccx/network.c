@@ -5,7 +5,6 @@
 
 #include "graph/passes.h"
 #include "lower/pccx/network_state.h"
-#include "machine/target.h"
 #include "trivet/energy.h"
 
 /* ---- Creating ---- */
@@ -112,7 +111,6 @@ static tv_status create(const tv_graph *graph, const tv_network_options *options
         status = pccx_net_allocate(w, sink);
     if (status == TV_OK) {
         tv_machine_set_threads(w->l.machine, options->threads);
-        w->l.pool = tv_machine_pool(w->l.machine);
         status = pccx_net_upload(w, &options->progress, sink);
     }
     if (status != TV_OK) {

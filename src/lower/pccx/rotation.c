@@ -18,7 +18,7 @@ static double cycles_of(double engine, uint64_t bytes, const tv_config *config)
     return engine > stream ? engine : stream;
 }
 
-static uint64_t steps(uint64_t length, const tv_config *config, const char *unit)
+static uint64_t count_steps(uint64_t length, const tv_config *config, const char *unit)
 {
     return tv_ceil_div(length, tv_backend_parameter(config, unit));
 }
@@ -26,18 +26,18 @@ static uint64_t steps(uint64_t length, const tv_config *config, const char *unit
 /* The rows of a matrix of `columns` and their scales. */
 static uint64_t matrix_bytes(uint32_t columns) { return pccx_lower_plane_bytes(columns, columns); }
 
-/* Whether GEMM takes less than half as many cycles for all heads of a token as GEMV for one block after another. If it
- * gains less, a prompt would lose, whose products are GEMMs, too. */
-static bool gains_at_once(const pccx_lowering *l, const tv_graph_node *n, const tv_config *config)
+/* Whether GEMM takes less than half as many cycles for all heads of a token as GEMV for one block after another. Half,
+ * because prompts wait for the GEMM engine more than for GEMV. */
+static bool prefers_gemm(const pccx_lowering *l, const tv_graph_node *n, const tv_config *config)
 {
     uint32_t d = n->attrs.rotary_dim, heads = n->attrs.heads, block = d < PCCX_LOWER_BLOCK ? d : PCCX_LOWER_BLOCK;
     if (d != pccx_lower_columns(l, n->output) / heads || d > tv_backend_parameter(config, "gemm.k_max"))
         return false;
-    uint64_t tiles = steps(d, config, "gemm.tile_k") * steps(d, config, "gemm.tile_n"),
+    uint64_t tiles = count_steps(d, config, "gemm.tile_k") * count_steps(d, config, "gemm.tile_n"),
              gemm = tv_backend_parameter(config, "gemm.setup") +
                     tiles * tv_max_u64(heads, tv_backend_parameter(config, "gemm.min_rows")),
              gemv = tv_backend_parameter(config, "gemv.setup") +
-                    steps(block, config, "gemv.tile_k") * steps(block, config, "gemv.cores");
+                    count_steps(block, config, "gemv.tile_k") * count_steps(block, config, "gemv.cores");
     double blocks = heads * (double)tv_ceil_div(d, block);
     return 2 * cycles_of((double)gemm, matrix_bytes(d), config) <
            blocks * cycles_of((double)gemv, matrix_bytes(block), config);
@@ -48,7 +48,7 @@ void pccx_lower_choose_rotations(pccx_lowering *l, const tv_config *config)
     for (uint32_t i = 0; i < l->graph->nodes.count; i++) {
         const tv_graph_node *n = tv_graph_node_at(l->graph, i);
         l->folds[i].heads_at_once =
-            n->op == TV_OP_ROTARY_EMBEDDING && !l->folds[i].on_host && gains_at_once(l, n, config);
+            n->op == TV_OP_ROTARY_EMBEDDING && !l->folds[i].on_host && prefers_gemm(l, n, config);
     }
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "lower/pccx/state.h"
+#include "machine/target.h"
 #include "num/float.h"
 
 enum { ROWS_PER_TASK = 256 };
@@ -104,7 +105,7 @@ static tv_status write_table(pccx_lowering *l, const tv_matrix *from, const pccx
     for (uint64_t rows; t.first < from->rows && status == TV_OK; t.first += rows) {
         rows = from->rows - t.first < ROWS_PER_TASK ? from->rows - t.first : ROWS_PER_TASK;
         memset(errors, 0, sizeof errors);
-        tv_pool_run(l->pool, rows, convert_rows, &t);
+        tv_pool_run(tv_machine_pool(l->machine), rows, convert_rows, &t);
         tv_weight_error_sum(&sum, errors, rows);
         status = t.failed ? tv_matrix_fail(from, sink)
                           : tv_machine_write(l->machine, "host", c->table + t.first * c->row_bytes, t.image,

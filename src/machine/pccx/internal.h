@@ -158,17 +158,21 @@ bool pccx_stat_add(pccx_stat *stat, pccx_completion completion);
 
 /* ---- times.c ---- */
 
+/* Times and counts operation `index`, before it is committed to `control`. `memo` may be NULL. */
+void pccx_time_op(pccx_memo *memo, const pccx_control *control, pccx_timing *timing, pccx_counters *counters,
+                  const pccx_op *op, uint64_t index);
+
 /* How the instructions of a run are timed. */
 typedef enum pccx_times_plan {
-    PCCX_TIMES_HERE,      /* by the caller, one after another */
-    PCCX_TIMES_ELSEWHERE, /* by another thread: the caller executes them without cycles and counters */
-    PCCX_TIMES_KNOWN      /* from the memo, as their operations */
+    PCCX_TIMES_INLINE, /* by the caller, one after another */
+    PCCX_TIMES_THREAD, /* by another thread: the caller executes them without cycles and counters */
+    PCCX_TIMES_MEMO    /* from the memo, as their operations */
 } pccx_times_plan;
 
 /* Begins instructions [m->next, end). */
 pccx_times_plan pccx_times_begin(pccx_machine *m, uint64_t end, uint64_t max_cycles);
 
-/* The program, with PCCX_TIMES_KNOWN. */
+/* The program, with PCCX_TIMES_MEMO. */
 const pccx_memo_entry *pccx_times_known(const pccx_machine *m);
 
 /* Must follow once the caller has executed up to m->next: then cycles and counters are those of these instructions. */
@@ -194,13 +198,15 @@ void pccx_memo_end(pccx_machine *m, bool ended);
 /* Operation `i` of the program, without its lists. The control state is still that before the program. */
 void pccx_memo_op(const pccx_machine *m, const pccx_memo_entry *e, uint64_t i, pccx_op *op);
 
-/* product_runs.c: executes GEMVs that follow each other, from instruction `first` of the program on, on several
- * threads. Returns their number; 0: there are none that gain from it. */
-uint64_t pccx_execute_products(pccx_machine *m, const pccx_memo_entry *e, uint64_t first);
-
 /* Changes timing, counters and the control state as the program does; `index` is the number of its first instruction.
  */
 void pccx_memo_apply(pccx_machine *m, const pccx_memo_entry *e, uint64_t index);
+
+/* ---- product_runs.c ---- */
+
+/* Executes GEMVs that follow each other on several threads: `op`, instruction `first` of the program, and those after
+ * it. Returns their number; 0: there are none that gain from it, and nothing was executed. */
+uint64_t pccx_execute_products(pccx_machine *m, const pccx_memo_entry *e, uint64_t first, const pccx_op *op);
 
 /* Members of the target: spaces.c, stats.c, check.c. */
 int pccx_space_at(const void *state, unsigned i, tv_space *out);

@@ -194,13 +194,11 @@ static outcome execute_word(pccx_machine *m, uint64_t word, uint64_t max_cycles,
         raise_fault(m, word, row, &pccx_codes[why.code], why.message);
         return FAULTED;
     }
-    if (timed) {
-        pccx_timing_issue(&m->timing, &op, (int64_t)m->instructions);
-        pccx_memo_note(m->memo, &m->control, &op);
-    }
-    pccx_control_commit(&m->control, &op);
-    if (!timed_apart)
+    if (timed)
+        pccx_time_op(m->memo, &m->control, &m->timing, &m->counters, &op, m->instructions);
+    else if (!timed_apart)
         pccx_count_work(&m->counters, &op);
+    pccx_control_commit(&m->control, &op);
     m->instructions++;
     return DONE;
 }
@@ -216,8 +214,6 @@ static outcome execute_words(pccx_machine *m, uint64_t end, uint64_t max_cycles,
     return DONE;
 }
 
-enum { SHARED_MACS_MIN = 1 << 14 }; /* of the first of several GEMVs */
-
 /* Executes the program from its operations, which the memo has. */
 static outcome execute_known(pccx_machine *m, const pccx_memo_entry *known)
 {
@@ -226,13 +222,11 @@ static outcome execute_known(pccx_machine *m, const pccx_memo_entry *known)
     why.code_only = why.out_of_memory = false;
     for (; m->mode != TV_MODE_TIMING && m->next < m->count; m->next++, m->instructions++) {
         pccx_memo_op(m, known, m->next, &op);
-        if (m->pool && op.engine == PCCX_ENGINE_GEMV && op.macs >= SHARED_MACS_MIN && !m->values) {
-            uint64_t count = pccx_execute_products(m, known, m->next);
-            if (count) {
-                m->next += count - 1;
-                m->instructions += count - 1;
-                continue;
-            }
+        uint64_t shared = pccx_execute_products(m, known, m->next, &op);
+        if (shared) {
+            m->next += shared - 1;
+            m->instructions += shared - 1;
+            continue;
         }
         why.message[0] = '\0';
         if (op.handler->execute(m, &op, &why))
@@ -274,8 +268,8 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *w
     m->status = (m->status & ~(uint32_t)TV_WINDOW_DONE) | TV_WINDOW_BUSY;
     uint64_t end = tv_max_u64(m->next, tv_min_u64(pccx_pending_end(m), limits->until));
     pccx_times_plan plan = pccx_times_begin(m, end, limits->max_cycles);
-    outcome result = plan == PCCX_TIMES_KNOWN ? execute_known(m, pccx_times_known(m))
-                                              : execute_words(m, end, limits->max_cycles, plan == PCCX_TIMES_ELSEWHERE);
+    outcome result = plan == PCCX_TIMES_MEMO ? execute_known(m, pccx_times_known(m))
+                                             : execute_words(m, end, limits->max_cycles, plan == PCCX_TIMES_THREAD);
     pccx_times_end(m, plan);
     if (result == DONE && m->next == pccx_pending_end(m)) {
         *why = TV_STOP_END;
@@ -358,7 +352,7 @@ static void set_threads(void *state, unsigned threads)
     m->pool = tv_pool_new(threads);
 }
 
-static tv_pool *pool(void *state) { return ((pccx_machine *)state)->pool; }
+static tv_pool *get_pool(void *state) { return ((pccx_machine *)state)->pool; }
 
 static uint64_t clock_now(const void *state)
 {
@@ -491,7 +485,7 @@ const tv_target tv_target_pccx = {
     .actions = pccx_actions,
     .energy_params = pccx_energy_params,
     .threads = set_threads,
-    .pool = pool,
+    .pool = get_pool,
     .trace = trace,
     .clock = clock_now,
     .advance = advance,

@@ -353,12 +353,8 @@ typedef struct vector_product {
 static void multiply_vector_blocks(void *user, uint64_t from, uint64_t to)
 {
     const vector_product *p = user;
-    tv_gemv_scaled_args rows = *p->all;
-    uint64_t first = from * VECTOR_BLOCK, end = tv_min_u64(to * VECTOR_BLOCK, rows.rows);
-    rows.weights += first * rows.beats * BEAT_BYTES;
-    rows.scales = rows.scales ? rows.scales + 2 * first : NULL;
-    rows.out += 2 * first;
-    rows.rows = end - first;
+    tv_gemv_scaled_args rows =
+        tv_gemv_scaled_slice(p->all, from * VECTOR_BLOCK, tv_min_u64(to * VECTOR_BLOCK, p->all->rows));
     p->multiply(&rows);
 }
 

@@ -55,7 +55,7 @@ struct pccx_memo {
     uint64_t hashes[SLOTS], last_uses[SLOTS], lookups; /* of the slots: the hash, and the lookup that last found it */
     size_t bytes;                                      /* of the buffers in the slots */
     pccx_memo_entry *recording;                        /* NULL: no program is */
-    bool failed;                                       /* the recorded program has too much of something */
+    bool failed;                                       /* the recorded program exceeds a limit */
     bool keeps_ops;                                    /* data are computed */
     uint64_t index, noted;                             /* number of its first instruction; instructions so far */
     size_t first_descriptors[PCCX_STREAMS];
@@ -98,7 +98,7 @@ static void clear_entry(pccx_memo_entry *e)
 }
 
 /* The slot that is free, or was not used for the longest time. */
-static unsigned oldest_slot(const pccx_memo *memo)
+static unsigned choose_slot(const pccx_memo *memo)
 {
     unsigned at = 0;
     for (unsigned i = 0; i < SLOTS && memo->slots[at]; i++)
@@ -124,9 +124,10 @@ static void put_entry(pccx_memo *memo, pccx_memo_entry *e)
         for (unsigned i = 0; i < SLOTS; i++)
             if (memo->slots[i] && (oldest == SLOTS || memo->last_uses[i] < memo->last_uses[oldest]))
                 oldest = i;
+        assert(oldest < SLOTS);
         free_entry(take_entry(memo, oldest));
     }
-    unsigned slot = oldest_slot(memo);
+    unsigned slot = choose_slot(memo);
     free_entry(take_entry(memo, slot));
     memo->slots[slot] = e;
     memo->hashes[slot] = e->hash;
@@ -160,7 +161,7 @@ static uint64_t hash_words(const pccx_machine *m)
 }
 
 /* The descriptors that no instruction has taken, and their number. */
-static const tv_descriptor *waiting(const pccx_weights *w)
+static const tv_descriptor *waiting_list(const pccx_weights *w)
 {
     return (const tv_descriptor *)(const void *)w->list.data + w->next;
 }
@@ -175,7 +176,7 @@ static bool is_stored_to(const pccx_memo_entry *e, const tv_descriptor *d)
     return false;
 }
 
-/* Whether weights at `now` are as good as those at `then`. */
+/* Whether weights at `now` take the same cycles as those at `then`. */
 static bool is_same_descriptor(const pccx_machine *m, const pccx_memo_entry *e, const tv_descriptor *then,
                                const tv_descriptor *now)
 {
@@ -193,7 +194,7 @@ static bool same_weights(const pccx_machine *m, const pccx_memo_entry *e, unsign
     if (count != e->weights[stream].len / sizeof *then)
         return false;
     for (size_t i = 0; i < count; i++)
-        if (!is_same_descriptor(m, e, &then[i], &waiting(now)[i]))
+        if (!is_same_descriptor(m, e, &then[i], &waiting_list(now)[i]))
             return false;
     return true;
 }
@@ -229,11 +230,11 @@ static bool is_repeatable(pccx_machine *m, uint64_t end, uint64_t max_cycles)
     return m->mode != TV_MODE_FUNCTIONAL && max_cycles == UINT64_MAX && m->next == 0 && end == m->count &&
            end == pccx_pending_end(m) && end >= INSTRUCTIONS_MIN && end <= INSTRUCTIONS_MAX &&
            descriptors <= DESCRIPTORS_MAX && !tv_is_traced(&m->timing.emitter) && c->isa->insn_count == PCCX_INSNS &&
-           m->timing.issued == 0 && m->timing.base == m->timing.latest_end && pccx_timing_is_at_rest(&m->timing);
+           m->timing.issued == 0 && m->timing.base == m->timing.latest_end && pccx_timing_reach_rest(&m->timing);
 }
 
-/* Makes room for exactly so many bytes. */
-static void reserve(tv_buf *buf, size_t bytes)
+/* Makes room, so that an entry does not grow step by step to twice its size. */
+static void reserve_bytes(tv_buf *buf, size_t bytes)
 {
     tv_buf_extend(buf, bytes);
     buf->len = 0;
@@ -243,7 +244,7 @@ static void reserve(tv_buf *buf, size_t bytes)
 static void begin_recording(pccx_machine *m, uint64_t hash)
 {
     pccx_memo *memo = m->memo;
-    pccx_memo_entry *e = take_entry(memo, oldest_slot(memo));
+    pccx_memo_entry *e = take_entry(memo, choose_slot(memo));
     if (e)
         clear_entry(e);
     else if (!(e = calloc(1, sizeof *e)))
@@ -255,13 +256,13 @@ static void begin_recording(pccx_machine *m, uint64_t hash)
     memcpy(e->fifo_before, m->control.fifo_count, sizeof e->fifo_before);
     for (unsigned k = 0; k < PCCX_STREAMS; k++) {
         const pccx_weights *w = &m->control.weights[k];
-        tv_buf_append(&e->weights[k], waiting(w), waiting_count(w) * sizeof(tv_descriptor));
+        tv_buf_append(&e->weights[k], waiting_list(w), waiting_count(w) * sizeof(tv_descriptor));
         memo->first_descriptors[k] = w->next;
     }
     memo->keeps_ops = m->mode == TV_MODE_FULL;
     if (memo->keeps_ops) {
-        reserve(&e->ops, m->count * OP_BYTES);
-        reserve(&e->descriptors, m->count * sizeof(uint32_t));
+        reserve_bytes(&e->ops, m->count * OP_BYTES);
+        reserve_bytes(&e->descriptors, m->count * sizeof(uint32_t));
     }
     memo->index = m->instructions;
     memo->noted = 0;
@@ -372,7 +373,7 @@ static bool is_complete(pccx_machine *m, pccx_memo_entry *e)
         complete = complete && !buffer_of(e, i)->failed;
     for (unsigned k = 0; k < PCCX_STREAMS; k++)
         complete = complete && m->control.weights[k].left == 0;
-    return complete && pccx_timing_is_at_rest(&m->timing);
+    return complete && pccx_timing_reach_rest(&m->timing);
 }
 
 void pccx_memo_end(pccx_machine *m, bool ended)
@@ -402,7 +403,7 @@ void pccx_memo_op(const pccx_machine *m, const pccx_memo_entry *e, uint64_t i, p
 {
     memcpy(op, e->ops.data + i * OP_BYTES, OP_BYTES);
     if (op->stream_bytes)
-        op->weights = waiting(&m->control.weights[op->flow]) + tv_load_le32(e->descriptors.data + 4 * i);
+        op->weights = waiting_list(&m->control.weights[op->flow]) + tv_load_le32(e->descriptors.data + 4 * i);
 }
 
 static void apply_control(pccx_control *c, const pccx_memo_entry *e)

@@ -4,15 +4,21 @@
 #include "machine/pccx/vectors.h"
 #include "num/float.h"
 
-enum { PRODUCTS_MAX = 64, BEATS_MAX = TV_S4_BLOCK / TV_S4_BEAT, SLICE_ROWS = 64, MACS_MIN = 1 << 18 };
+enum {
+    PRODUCTS_MAX = 64,
+    BEATS_MAX = TV_S4_BLOCK / TV_S4_BEAT,
+    SLICE_ROWS = 64,
+    MACS_MIN = 1 << 18, /* of all */
+    FIRST_MACS_MIN = 1 << 14
+};
 
-typedef struct run {
+typedef struct product_run {
     tv_gemv_scaled_fn *multiply;
     unsigned count, slices;
     tv_gemv_scaled_args products[PRODUCTS_MAX];
     uint32_t dst[PRODUCTS_MAX], n[PRODUCTS_MAX];
     int8_t packed[PRODUCTS_MAX][TV_S4_BLOCK];
-} run;
+} product_run;
 
 /* The first row of slice `slice` of `rows`. */
 static size_t first_row(size_t rows, unsigned slice, unsigned slices)
@@ -22,22 +28,18 @@ static size_t first_row(size_t rows, unsigned slice, unsigned slices)
 
 static void multiply_slices(void *user, uint64_t from, uint64_t to)
 {
-    const run *r = user;
+    const product_run *r = user;
     for (unsigned i = 0; i < r->count; i++) {
-        tv_gemv_scaled_args rows = r->products[i];
-        size_t first = first_row(rows.rows, (unsigned)from, r->slices),
-               end = first_row(rows.rows, (unsigned)to, r->slices);
-        rows.weights += first * rows.beats * (TV_S4_BEAT / 2);
-        rows.scales = rows.scales ? rows.scales + 2 * first : NULL;
-        rows.out += 2 * first;
-        rows.rows = end - first;
+        size_t count = r->products[i].rows;
+        tv_gemv_scaled_args rows = tv_gemv_scaled_slice(&r->products[i], first_row(count, (unsigned)from, r->slices),
+                                                        first_row(count, (unsigned)to, r->slices));
         r->multiply(&rows);
     }
 }
 
 /* Whether a product may be in the run: its activations are none of the run's results, and its rows are those of
  * another product of the run, or none of any. */
-static bool is_independent(const run *r, const pccx_op *op)
+static bool is_independent(const product_run *r, const pccx_op *op)
 {
     uint64_t src_end = op->src + tv_ceil_div(op->k, PCCX_LANES), dst_end = op->dst + tv_ceil_div(op->n, PCCX_LANES);
     for (unsigned i = 0; i < r->count; i++) {
@@ -50,13 +52,33 @@ static bool is_independent(const run *r, const pccx_op *op)
     return true;
 }
 
+/* Whether a GEMV of a run has rows enough, and can fail only because of its activations. */
+static bool is_divisible(const pccx_op *op, unsigned slices)
+{
+    return op->engine == PCCX_ENGINE_GEMV && op->src != PCCX_TAG_FIFO && op->dst != PCCX_TAG_FIFO &&
+           !pccx_MATRIX_findemax(op->word) && op->n % PCCX_LANES == 0 && op->n >= slices * SLICE_ROWS &&
+           op->k <= BEATS_MAX * TV_S4_BEAT;
+}
+
+/* Whether the products from instruction `first` on are worth it. */
+static bool is_long_enough(const pccx_machine *m, const pccx_memo_entry *e, uint64_t first, unsigned slices)
+{
+    uint64_t macs = 0;
+    pccx_op op;
+    for (uint64_t i = first; i < m->count && i < first + PRODUCTS_MAX && macs < MACS_MIN; i++) {
+        pccx_memo_op(m, e, i, &op);
+        if (!is_divisible(&op, slices))
+            break;
+        macs += op.macs;
+    }
+    return macs >= MACS_MIN;
+}
+
 /* Adds a product. False: it is not like the others, or it may fail. */
-static bool add_product(pccx_machine *m, const pccx_op *op, run *r)
+static bool add_product(pccx_machine *m, const pccx_op *op, product_run *r)
 {
     tv_gemv_scaled_args *rows = &r->products[r->count];
-    if (op->engine != PCCX_ENGINE_GEMV || op->src == PCCX_TAG_FIFO || op->dst == PCCX_TAG_FIFO ||
-        pccx_MATRIX_findemax(op->word) || op->n % PCCX_LANES || op->n < r->slices * SLICE_ROWS ||
-        op->k > BEATS_MAX * TV_S4_BEAT || !is_independent(r, op) || !pccx_find_rows(m, op, rows) ||
+    if (!is_divisible(op, r->slices) || !is_independent(r, op) || !pccx_find_rows(m, op, rows) ||
         !pccx_pack_activations(m, op, r->packed[r->count], rows))
         return false;
     r->dst[r->count] = op->dst;
@@ -67,22 +89,25 @@ static bool add_product(pccx_machine *m, const pccx_op *op, run *r)
     return true;
 }
 
-uint64_t pccx_execute_products(pccx_machine *m, const pccx_memo_entry *e, uint64_t first)
+uint64_t pccx_execute_products(pccx_machine *m, const pccx_memo_entry *e, uint64_t first, const pccx_op *op)
 {
-    run r;
-    pccx_op op;
+    product_run r;
+    pccx_op next;
     uint64_t macs = 0;
     r.multiply = m->multiply_rows;
     r.count = 0;
     r.slices = tv_pool_threads(m->pool);
-    for (uint64_t i = first; i < m->count && r.count < PRODUCTS_MAX; i++) {
-        pccx_memo_op(m, e, i, &op);
-        if (!add_product(m, &op, &r))
-            break;
-        macs += op.macs;
-    }
-    if (r.count < 2 || macs < MACS_MIN)
+    if (r.slices == 1 || m->values || op->macs < FIRST_MACS_MIN || !is_divisible(op, r.slices) ||
+        !is_long_enough(m, e, first, r.slices))
         return 0;
-    tv_pool_run_kind(m->pool, r.slices, macs, multiply_slices, &r);
+    for (uint64_t i = first; i < m->count && r.count < PRODUCTS_MAX; i++) {
+        pccx_memo_op(m, e, i, &next);
+        if (!add_product(m, &next, &r))
+            break;
+        macs += next.macs;
+    }
+    if (r.count == 0)
+        return 0;
+    tv_pool_run_tasks(m->pool, r.slices, macs, multiply_slices, &r);
     return r.count;
 }

@@ -14,7 +14,7 @@ static void rebase_weights(pccx_machine *m, uint8_t *const saved[PCCX_STREAMS])
     for (unsigned e = 0; e < PCCX_ENGINE_NONE; e++) {
         pccx_slot *slot = &m->timing.slots[e];
         pccx_op *op = &slot->op;
-        if (!pccx_slot_in_flight(slot, m->timing.head) || !op->stream_bytes) {
+        if (!pccx_slot_in_flight(slot, m->timing.head) || !op->stream_bytes || !op->weights) {
             op->weights = NULL;
             continue;
         }

@@ -433,7 +433,7 @@ static bool is_flow_at_rest(const pccx_timing *t, unsigned flow)
     return !f->waiting && f->moved.num == 0 && f->moved.whole == taken;
 }
 
-bool pccx_timing_is_at_rest(pccx_timing *t)
+bool pccx_timing_reach_rest(pccx_timing *t)
 {
     tv_share_advance(&t->share, t->latest_end);
     bool rests = t->share.now.whole == t->latest_end && t->share.now.num == 0;

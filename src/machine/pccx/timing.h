@@ -29,7 +29,7 @@ extern const char *const pccx_engine_names[PCCX_ACCOUNTS];
 extern const char *const pccx_stall_reason_names[PCCX_STALL_REASONS];
 extern const char *const pccx_path_names[PCCX_PATHS];
 
-/* The latest operation of an engine; it may have ended. */
+/* The latest operation of an engine; it may have ended. Its `weights` are NULL if it was not issued here. */
 typedef struct pccx_slot {
     pccx_op op;
     bool used, end_known; /* end_known: `end` is valid, and the accounts contain the operation */
@@ -99,16 +99,16 @@ typedef struct pccx_timing_change {
     tv_account accounts[PCCX_ACCOUNTS];
 } pccx_timing_change;
 
-/* Whether nothing is in flight: all engines and flows wait for instructions. Then the cycles of a program that begins
- * now do not depend on what ran before, except for a constant. The flows are moved to the latest end. */
-bool pccx_timing_is_at_rest(pccx_timing *timing);
+/* Moves the flows to the latest end. Returns whether nothing is in flight then: all engines and flows wait for
+ * instructions, and the cycles of a program that begins now depend on what ran before by a constant only. */
+bool pccx_timing_reach_rest(pccx_timing *timing);
 
-/* What the program did that began at `before` and whose end is `after`, both at rest; `index` is the number of its
- * first instruction. */
+/* What the program did that began at `before` and whose end is `after`, with nothing in flight at both; `index` is the
+ * number of its first instruction. */
 void pccx_timing_find_change(const pccx_timing *before, const pccx_timing *after, int64_t index,
                              pccx_timing_change *out);
 
-/* Does the same once more: `timing` is at rest, and a program has begun whose first instruction has number `index`. */
+/* Does the same once more: nothing is in flight, and a program has begun whose first instruction has number `index`. */
 void pccx_timing_apply_change(pccx_timing *timing, const pccx_timing_change *change, int64_t index);
 
 /* Cycles from the issue of a GEMV to its first step: fill and drain, and the preload of its activations. */
