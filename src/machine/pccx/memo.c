@@ -160,10 +160,10 @@ static uint64_t hash_words(const pccx_machine *m)
     return hash;
 }
 
-/* The descriptors that no instruction has taken, and their number. */
+/* The descriptors that no instruction has taken, NULL if there never was one; and their number. */
 static const tv_descriptor *waiting_list(const pccx_weights *w)
 {
-    return (const tv_descriptor *)(const void *)w->list.data + w->next;
+    return w->list.data ? (const tv_descriptor *)(const void *)w->list.data + w->next : NULL;
 }
 
 static size_t waiting_count(const pccx_weights *w) { return w->list.len / sizeof(tv_descriptor) - w->next; }
