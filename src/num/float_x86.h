@@ -52,6 +52,24 @@ TV_NUM_AVX512 __m512 tv_bf16_to_f32_x16(__m256i bf16)
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16));
 }
 
+/* As tv_bf16_abs, of 32 numbers. */
+TV_NUM_AVX512 __m512i tv_bf16_abs_x32(__m512i bf16) { return _mm512_and_si512(bf16, _mm512_set1_epi16(INT16_MAX)); }
+
+/* As tv_f32_flush. */
+TV_NUM_AVX512 __m512 tv_f32_flush_x16(__m512 x)
+{
+    __m512i bits = _mm512_castps_si512(x);
+    __mmask16 tiny = _mm512_testn_epi32_mask(bits, _mm512_set1_epi32(TV_F32_INF));
+    return _mm512_castsi512_ps(_mm512_mask_and_epi32(bits, tiny, bits, _mm512_set1_epi32((int)TV_F32_SIGN)));
+}
+
+/* As tv_bf16_to_f32, of the numbers of even or of odd index of 32. */
+TV_NUM_AVX512 __m512 tv_bf16_even_to_f32_x16(__m512i bf16) { return _mm512_castsi512_ps(_mm512_slli_epi32(bf16, 16)); }
+TV_NUM_AVX512 __m512 tv_bf16_odd_to_f32_x16(__m512i bf16)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_srli_epi32(bf16, 16), 16));
+}
+
 /* As tv_bf16_flushed_from_f32. */
 TV_NUM_AVX512 __m256i tv_bf16_flushed_from_f32_x16(__m512 x)
 {

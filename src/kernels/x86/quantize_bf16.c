@@ -7,7 +7,7 @@
 #include "kernels/bf16.h"
 #include "kernels/clones.h"
 #include "kernels/variants.h"
-#include "num/float.h"
+#include "num/float_x86.h"
 
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 
@@ -35,14 +35,13 @@ typedef struct divisor {
     bool divides;
 } divisor;
 
-/* x / scale as integers, from BF16 in the upper halves of the lanes. */
-TARGET TV_INLINE __m512i quantize_lanes(__m512i x, divisor d)
+/* x / scale as integers, subnormals as zeros. */
+TARGET TV_INLINE __m512i quantize_lanes(__m512 x, divisor d)
 {
     const __m512 max = _mm512_set1_ps(127), min = _mm512_set1_ps(-127);
-    __m512 wide =
-        _mm512_castsi512_ps(_mm512_maskz_mov_epi32(_mm512_test_epi32_mask(x, _mm512_set1_epi32(TV_F32_INF)), x));
-    wide = d.divides ? _mm512_div_ps(wide, d.factor) : _mm512_mul_ps(wide, d.factor);
-    return _mm512_cvtps_epi32(_mm512_max_ps(_mm512_min_ps(wide, max), min));
+    __m512 flushed = tv_f32_flush_x16(x),
+           quotient = d.divides ? _mm512_div_ps(flushed, d.factor) : _mm512_mul_ps(flushed, d.factor);
+    return _mm512_cvtps_epi32(_mm512_max_ps(_mm512_min_ps(quotient, max), min));
 }
 
 TARGET TV_INLINE void store_bytes(int8_t *to, __m128i bytes) { _mm_storeu_si128((__m128i *)(void *)to, bytes); }
@@ -51,7 +50,7 @@ TARGET tv_quantized_row tv_quantize_bf16_avx512(const uint8_t *x, size_t n, uint
 {
     __m512i max = _mm512_setzero_si512(), sum = max;
     for (size_t at = 0; at < n; at += TV_S4_BEAT)
-        max = _mm512_max_epu16(max, _mm512_and_si512(load_beat(x, n, at), _mm512_set1_epi16(INT16_MAX)));
+        max = _mm512_max_epu16(max, tv_bf16_abs_x32(load_beat(x, n, at)));
     tv_quantized_row row = {.absmax = max_u16(max)};
     row.scale = tv_bf16_row_scale(row.absmax, act_scale);
     if (!tv_bf16_is_finite(row.absmax))
@@ -66,8 +65,8 @@ TARGET tv_quantized_row tv_quantize_bf16_avx512(const uint8_t *x, size_t n, uint
         _mm512_storeu_si512(last + HALF, _mm512_setzero_si512());
     }
     for (size_t b = 0; b < beats; b++) {
-        __m512i beat = load_beat(x, n, b * TV_S4_BEAT), even = quantize_lanes(_mm512_slli_epi32(beat, 16), d),
-                odd = quantize_lanes(_mm512_and_si512(beat, _mm512_set1_epi32((int)0xFFFF0000u)), d);
+        __m512i beat = load_beat(x, n, b * TV_S4_BEAT), even = quantize_lanes(tv_bf16_even_to_f32_x16(beat), d),
+                odd = quantize_lanes(tv_bf16_odd_to_f32_x16(beat), d);
         __m128i even_bytes = _mm512_cvtepi32_epi8(even), odd_bytes = _mm512_cvtepi32_epi8(odd);
         if (pack) {
             int8_t *to = q + b / BEATS_PER_BLOCK * TV_S4_BLOCK + b % BEATS_PER_BLOCK * (TV_S4_BEAT / 2);

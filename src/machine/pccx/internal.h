@@ -156,6 +156,12 @@ void pccx_window_complete(void *user, int64_t index, uint64_t cycle);
 /* Appends a record; false: the oldest one made room. */
 bool pccx_stat_add(pccx_stat *stat, pccx_completion completion);
 
+/* Whether cycles can be found apart from the data: without events, a limit, and the functions of an extension. */
+static inline bool pccx_can_time_apart(const pccx_machine *m, uint64_t max_cycles)
+{
+    return max_cycles == UINT64_MAX && !tv_is_traced(&m->timing.emitter) && m->control.isa->insn_count == PCCX_INSNS;
+}
+
 /* ---- times.c ---- */
 
 /* Times and counts operation `index`, before it is committed to `control`. `memo` may be NULL. */

@@ -227,10 +227,10 @@ static bool is_repeatable(pccx_machine *m, uint64_t end, uint64_t max_cycles)
             return false;
         descriptors += waiting_count(&c->weights[k]);
     }
-    return m->mode != TV_MODE_FUNCTIONAL && max_cycles == UINT64_MAX && m->next == 0 && end == m->count &&
+    return m->mode != TV_MODE_FUNCTIONAL && pccx_can_time_apart(m, max_cycles) && m->next == 0 && end == m->count &&
            end == pccx_pending_end(m) && end >= INSTRUCTIONS_MIN && end <= INSTRUCTIONS_MAX &&
-           descriptors <= DESCRIPTORS_MAX && !tv_is_traced(&m->timing.emitter) && c->isa->insn_count == PCCX_INSNS &&
-           m->timing.issued == 0 && m->timing.base == m->timing.latest_end && pccx_timing_reach_rest(&m->timing);
+           descriptors <= DESCRIPTORS_MAX && m->timing.issued == 0 && m->timing.base == m->timing.latest_end &&
+           pccx_timing_reach_rest(&m->timing);
 }
 
 /* Makes room, so that an entry does not grow step by step to twice its size. */

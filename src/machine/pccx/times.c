@@ -83,9 +83,8 @@ void pccx_times_free(pccx_times *times)
 
 static bool is_divisible(const pccx_machine *m, uint64_t end, uint64_t max_cycles)
 {
-    return m->pool && m->mode == TV_MODE_FULL && max_cycles == UINT64_MAX && end <= m->count &&
-           end - m->next >= INSTRUCTIONS_MIN && !tv_is_traced(&m->timing.emitter) &&
-           m->control.isa->insn_count == PCCX_INSNS && m->stat.depth <= DEPTH_MAX;
+    return m->pool && m->mode == TV_MODE_FULL && pccx_can_time_apart(m, max_cycles) && end <= m->count &&
+           end - m->next >= INSTRUCTIONS_MIN && m->stat.depth <= DEPTH_MAX;
 }
 
 pccx_times_plan pccx_times_begin(pccx_machine *m, uint64_t end, uint64_t max_cycles)
