@@ -68,13 +68,15 @@ typedef struct tv_event {
     unsigned line;
     const char *role; /* role of the instruction's tensor, or NULL */
     const char *mode; /* step of a model that the instruction belongs to, or NULL */
-    tv_energy energy; /* of the instruction: in one of its events, ENGINE if it has one, otherwise COMMAND or CONTROL */
+    tv_energy energy; /* of the instruction: in one of its events, ENGINE if it has one, otherwise COMMAND or CONTROL.
+                         Zero for sinks without it */
 } tv_event;
 
 /* Receiver of events. `event` must not be NULL. */
 typedef struct tv_trace_sink {
     void (*event)(void *user, const tv_event *event);
     void *user;
+    int without_energy; /* `energy` of events is not read, so that the machine need not compute it */
 } tv_trace_sink;
 
 /* A writer of a trace file. Open one, attach its sink to a machine with tv_machine_trace, run, detach it, then finish

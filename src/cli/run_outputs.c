@@ -124,7 +124,8 @@ tv_status run_outputs_open(run_outputs *o, cli *c, const char *title, const char
         return status;
     }
     if (o->writer_count || o->report)
-        tv_machine_trace(machine, &(tv_trace_sink){emit_to_all, o});
+        tv_machine_trace(machine,
+                         &(tv_trace_sink){.event = emit_to_all, .user = o, .without_energy = o->report == NULL});
     if (o->report)
         tv_machine_trace_accesses(machine, 1);
     return TV_OK;

@@ -40,7 +40,7 @@ static tv_status execute_observed(tv_debug *d, debug_observation *o, const tv_di
     o->program = d->program;
     o->first = (int64_t)d->instruction_base[d->program];
     o->index = o->first + (int64_t)tv_machine_nth_index(d->machine, tv_machine_next_index(d->machine));
-    tv_machine_trace(d->machine, &(tv_trace_sink){record_event, o});
+    tv_machine_trace(d->machine, &(tv_trace_sink){.event = record_event, .user = o, .without_energy = 1});
     tv_status status = tv_debug_advance(d, tv_debug_position(d) + 1, UINT64_MAX, sink, &why);
     tv_machine_trace(d->machine, NULL);
     o->faulted = status == TV_FAULT;

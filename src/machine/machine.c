@@ -260,7 +260,10 @@ static void send_event(void *user, const tv_event *event)
 
 void tv_machine_attach_events(tv_machine *machine, bool attach)
 {
-    machine->target->trace(machine->state, attach ? &(tv_trace_sink){send_event, machine} : NULL);
+    /* the recorder reads no energy */
+    const tv_trace_sink sink = {
+        .event = send_event, .user = machine, .without_energy = !machine->sink.event || machine->sink.without_energy};
+    machine->target->trace(machine->state, attach ? &sink : NULL);
 }
 
 void tv_machine_trace(tv_machine *machine, const tv_trace_sink *sink)

@@ -319,7 +319,10 @@ void tv_report_set_program(tv_report_writer *r, const tv_program *program)
     begin_program(r, program, tv_machine_instruction_base(r->machine));
 }
 
-tv_trace_sink tv_report_sink(tv_report_writer *report) { return (tv_trace_sink){record_event, report}; }
+tv_trace_sink tv_report_sink(tv_report_writer *report)
+{
+    return (tv_trace_sink){.event = record_event, .user = report};
+}
 
 static void record_finding(void *user, const tv_diag *diag)
 {

@@ -16,6 +16,9 @@ typedef struct tv_emitter {
 
 static inline bool tv_is_traced(const tv_emitter *emitter) { return emitter->sink != NULL; }
 
+/* Whether the events of a traced run need their energy. */
+static inline bool tv_needs_energy(const tv_emitter *emitter) { return !emitter->sink->without_energy; }
+
 /* An event of instruction `index` (-1: none) that waits for no other instruction. */
 static inline tv_event tv_event_of(tv_event_kind kind, const char *engine, int64_t index, uint64_t start, uint64_t end)
 {

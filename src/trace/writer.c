@@ -247,7 +247,10 @@ tv_status tv_trace_open(const char *path, tv_trace_format format, const tv_machi
     return TV_OK;
 }
 
-tv_trace_sink tv_trace_writer_sink(tv_trace_writer *writer) { return (tv_trace_sink){write_event, writer}; }
+tv_trace_sink tv_trace_writer_sink(tv_trace_writer *writer)
+{
+    return (tv_trace_sink){.event = write_event, .user = writer, .without_energy = 1};
+}
 
 tv_status tv_trace_finish_to(tv_trace_writer *w, const tv_machine *machine, tv_output_group *group,
                              const tv_diag_sink *sink)

@@ -91,6 +91,27 @@ static void add_event(void *user, const tv_event *event)
     s->energy = tv_energy_add(s->energy, event->energy);
 }
 
+static void test_a_receiver_can_do_without_energy(void **state)
+{
+    (void)state;
+    for (unsigned t = 0; t < TARGETS; t++) {
+        tv_config *config = config_of(targets[t]);
+        tv_machine *machine = machine_of(config, TV_MODE_TIMING);
+        tv_program *program = program_of(config, 1);
+        sums s = {0};
+        tv_machine_trace(machine, &(tv_trace_sink){.event = add_event, .user = &s, .without_energy = 1});
+        assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+        tv_status status = tv_machine_run(machine, NULL, NULL);
+        assert_true(status == TV_OK || status == TV_FAULT);
+        tv_machine_trace(machine, NULL);
+        assert_int_equal(s.events, 0);
+        check_equal_intervals(s.energy, (tv_energy){0});
+        tv_machine_free(machine);
+        tv_program_free(program);
+        tv_config_free(config);
+    }
+}
+
 /* The parts of the statistics add up, and with the sum of the events to the total. */
 static void check_sums(const tv_machine *machine, const sums *s)
 {
@@ -289,9 +310,13 @@ static void test_sums_carry_over(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_instructions_add_up_to_the_run),        cmocka_unit_test(test_a_stopped_run_adds_up),
-        cmocka_unit_test(test_counts_do_not_depend_on_the_mode),      cmocka_unit_test(test_snapshots_have_the_counts),
-        cmocka_unit_test(test_intervals_contain_their_nominal_value), cmocka_unit_test(test_sums_carry_over),
+        cmocka_unit_test(test_a_receiver_can_do_without_energy),
+        cmocka_unit_test(test_instructions_add_up_to_the_run),
+        cmocka_unit_test(test_a_stopped_run_adds_up),
+        cmocka_unit_test(test_counts_do_not_depend_on_the_mode),
+        cmocka_unit_test(test_snapshots_have_the_counts),
+        cmocka_unit_test(test_intervals_contain_their_nominal_value),
+        cmocka_unit_test(test_sums_carry_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,6 +79,8 @@ static tv_event event_of(const simulation *s, tv_event_kind kind, unsigned e, ui
 
 static void set_energy(const simulation *s, const cmdq_op *op, tv_event *event)
 {
+    if (!tv_needs_energy(&s->emitter))
+        return;
     uint64_t counts[TV_ACTION_COUNT] = {0};
     if (op)
         cmdq_count_actions(s->params, op, counts);

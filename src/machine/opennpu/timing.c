@@ -100,6 +100,8 @@ uint64_t opennpu_engine_ticks(const opennpu_timing *t, const opennpu_op *op)
 
 static void set_energy(const opennpu_timing *t, const opennpu_op *op, tv_event *event)
 {
+    if (!tv_needs_energy(&t->emitter))
+        return;
     uint64_t counts[TV_ACTION_COUNT] = {0};
     opennpu_count_actions(&t->opcodes->rows[op->insn], op->profile % OPENNPU_PROFILES / 2, op->profile & 1,
                           (uint32_t)t->k, counts);

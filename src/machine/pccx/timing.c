@@ -128,6 +128,8 @@ static void emit_transfer(void *user, unsigned flow, tv_ratio t0, tv_ratio t1, t
 
 static void set_energy(const pccx_timing *t, const pccx_op *op, tv_event *event)
 {
+    if (!tv_needs_energy(&t->emitter))
+        return;
     uint64_t counts[TV_ACTION_COUNT] = {0};
     pccx_tally tally = {0};
     pccx_count_actions(op, &tally);
