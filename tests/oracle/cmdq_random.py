@@ -258,15 +258,21 @@ class Maker:
             at = top
         return min(at & ~31 if self.chance(0.4) else at, top)
 
+    def kv_room(self, span):
+        """Bytes behind the base of a cache. Without layouts its size follows
+        from all KV entries: at most 3 heads, 10 tokens and 16 elements."""
+        return span if self.has_layouts else 3 * 10 * 16 * 4
+
     def kv(self):
         r = self.r
         if len(self.layouts) < 2 and self.chance(0.6) or not self.layouts:
             heads, t_max, d = (r.randint(1, 3), r.randint(1, 10),
                                r.choice((4, 8, 16, 16, 3, 5, 12)))
             span = heads * t_max * d * 4
+            room = self.kv_room(span)
             one = {"id": len(self.layouts) + r.choice((0, 10)),
                    "t_max": t_max, "d_head": d, "heads": heads,
-                   "k_base": self.address(span), "v_base": self.address(span)}
+                   "k_base": self.address(room), "v_base": self.address(room)}
             if one["id"] not in [x["id"] for x in self.layouts]:
                 self.layouts.append(one)
                 for name in ("k_base", "v_base"):
@@ -301,8 +307,8 @@ class Maker:
             e.update(opcode="KV_LOAD_TILE", kv_range_desc=rng)
             e["spm_bank"], e["spm_offset"] = self.target(q, n)
         if self.chance(0.2):
-            e["dram_base_addr"] = self.address(
-                lay["heads"] * lay["t_max"] * d * 4)
+            e["dram_base_addr"] = self.address(self.kv_room(
+                lay["heads"] * lay["t_max"] * d * 4))
         if not self.has_layouts:
             del e["kv_layout_id"]
             if self.chance(0.8):
