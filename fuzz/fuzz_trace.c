@@ -51,7 +51,7 @@ static void check_summary(const uint8_t *data, size_t size, bool valid)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const tv_trace_format others[] = {TV_TRACE_PERFETTO, TV_TRACE_CSV, TV_TRACE_VCD};
+    static const tv_trace_format others[] = {TV_TRACE_PERFETTO, TV_TRACE_PFTRACE, TV_TRACE_CSV, TV_TRACE_VCD};
     uint8_t *copy = malloc(size ? size : 1);
     text first = {0}, again = {0}, other = {0};
     memcpy(copy, data, size);

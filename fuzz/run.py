@@ -62,6 +62,7 @@ def trace_seeds(root, trivet, folder):
         machine = os.path.dirname(name)
         subprocess.run([trivet, "run", "-q", os.path.join(root, "examples", name), "--trace", os.path.join(folder, machine + ".json"), "--perfetto", os.path.join(folder, machine + ".perfetto.json")],
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        subprocess.run([trivet, "trace", "convert", os.path.join(folder, machine + ".json"), "-o", os.path.join(folder, machine + ".pftrace")], check=False)
     subprocess.run([trivet, "trace", "convert", os.path.join(folder, "pccx.json"), "-o", os.path.join(folder, "pccx.json.zst")], check=False)
     with open(os.path.join(folder, "members.json"), "w") as file:
         file.write('{"version":"2.0","run_metadata":{"target":"cmdq","clock_hz":1e9,"engines":["TE0"]},"config_snapshot":{"npu.te":"3"},"timeline_events":[\n'

@@ -87,14 +87,16 @@ typedef enum tv_trace_format {
     TV_TRACE_JSON,
     TV_TRACE_PERFETTO, /* Chrome trace events */
     TV_TRACE_CSV,      /* of tv_trace_convert only */
-    TV_TRACE_VCD       /* likewise: a waveform */
+    TV_TRACE_VCD,      /* likewise: a waveform */
+    TV_TRACE_PFTRACE   /* Perfetto's own packets */
 } tv_trace_format;
 
 struct tv_machine;
 
-/* Starts a trace file of `format` at `path` ("-": standard output; a name ending in ".zst" is compressed) for a run of
- * `machine`, whose configuration is written to the header. The caller ends it with tv_trace_finish or tv_trace_abandon.
- * TV_ERR_INPUT: the format is CSV or VCD; TV_ERR_IO: the file cannot be written; TV_ERR_MEMORY. */
+/* Starts a trace file of `format` at `path` ("-": standard output; a name ending in ".zst" is compressed, one ending in
+ * ".pftrace" before that selects Perfetto's packets) for a run of `machine`, whose configuration is written to the
+ * header. The caller ends it with tv_trace_finish or tv_trace_abandon. TV_ERR_INPUT: the format is CSV or VCD;
+ * TV_ERR_IO: the file cannot be written; TV_ERR_MEMORY. */
 TV_API tv_status tv_trace_open(const char *path, tv_trace_format format, const struct tv_machine *machine,
                                const tv_diag_sink *sink, tv_trace_writer **out);
 

@@ -10,7 +10,8 @@ static const cli_option options[] = {
      "FILE"},
     {"output", 'o', "OUT", "convert: the file to write, - for standard output; a name ending in .zst is compressed",
      "FILE"},
-    {"to", 0, "FORMAT", "convert: json, perfetto, csv or vcd (default: the extension of OUT)", "json perfetto csv vcd"},
+    {"to", 0, "FORMAT", "convert: json, perfetto, pftrace, csv or vcd (default: the extension of OUT)",
+     "json perfetto pftrace csv vcd"},
 };
 
 static void show_progress(void *user, uint64_t done, uint64_t total)
@@ -175,6 +176,7 @@ static bool choose_format(const char *to, const char *out, tv_trace_format *form
     } formats[] = {{"perfetto", ".perfetto.json", TV_TRACE_PERFETTO},
                    {"csv", ".csv", TV_TRACE_CSV},
                    {"vcd", ".vcd", TV_TRACE_VCD},
+                   {"pftrace", ".pftrace", TV_TRACE_PFTRACE},
                    {"json", ".json", TV_TRACE_JSON}};
     char name[4096];
     snprintf(name, sizeof name, "%s", out);
@@ -196,9 +198,9 @@ static int run_convert(cli *c)
         return cli_error(c, CLI_E_COUNT, "usage: trivet trace convert IN -o OUT",
                          c->file_count != 2 ? "convert takes one trace" : "convert needs -o OUT");
     if (!choose_format(to, out, &format))
-        return to ? cli_error(c, CLI_E_VALUE, "json, perfetto, csv or vcd", "--to cannot be '%s'", to)
-                  : cli_error(c, CLI_E_VALUE, "give --to json, perfetto, csv or vcd",
-                              "the name '%s' does not end in .json, .perfetto.json, .csv or .vcd", out);
+        return to ? cli_error(c, CLI_E_VALUE, "json, perfetto, pftrace, csv or vcd", "--to cannot be '%s'", to)
+                  : cli_error(c, CLI_E_VALUE, "give --to json, perfetto, pftrace, csv or vcd",
+                              "the name '%s' does not end in .json, .perfetto.json, .pftrace, .csv or .vcd", out);
     if (cli_overwrites_input(c, "converted trace", out))
         return CLI_INVALID;
     if (c->json)

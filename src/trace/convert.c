@@ -65,8 +65,7 @@ static bool end_json(void *user, const tv_trace_tail *tail)
         tv_trace_encode_member(&c->encoder, tail->names[i]);
         tv_json_write_value(&c->encoder.json, tail->values[i], 0);
     }
-    tv_trace_encode_end(&c->encoder);
-    return true;
+    return tv_trace_encode_end(&c->encoder);
 }
 
 /* ---- To CSV ---- */
@@ -169,6 +168,7 @@ tv_status tv_trace_convert_stream(const char *name, tv_stream *stream, FILE *out
         handler.end = end_json;
     }
     tv_status status = tv_trace_read(name, stream, &handler, sink);
+    tv_trace_encoder_fini(&c->encoder);
     free(c);
     return status;
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two forms of trace files: the JSON trace that all machines share, and Chrome trace events, which the Perfetto UI
- * opens. docs/trace.md describes both. */
+/* The forms of trace files: the JSON trace that all machines share, and two that the Perfetto UI opens, Chrome trace
+ * events and Perfetto's packets (packets.c). docs/trace.md describes them. */
 #include "trace/encode.h"
 
 #include <inttypes.h>
-
-const char *const tv_trace_kind_names[TV_EVENT_ACCESS + 1] = {
-    [TV_EVENT_ENGINE] = "ENGINE_EVENT", [TV_EVENT_STALL] = "STALL_EVENT",   [TV_EVENT_COMMAND] = "CMD_EVENT",
-    [TV_EVENT_STATUS] = "STAT_OUT",     [TV_EVENT_MARKER] = "MARKER_EVENT", [TV_EVENT_TRANSFER] = "TRANSFER",
-    [TV_EVENT_TOKEN] = "TOKEN_EVENT"};
 
 /* Significant digits of times, which are derived from cycles; amounts are written exactly. */
 enum { TIME_DIGITS = 12, EXACT = 0 };
@@ -20,6 +15,18 @@ void tv_trace_encoder_init(tv_trace_encoder *t, FILE *out, tv_trace_format forma
     t->clock_hz = clock_hz > 0 ? clock_hz : 1e9;
     t->counter_cycle = 0;
     t->track_count = 0;
+    t->member = NULL;
+    t->value = (tv_buf){0};
+    memset(t->has_events, 0, sizeof t->has_events);
+    t->packets.interned = (tv_buf){0};
+    if (format == TV_TRACE_PFTRACE)
+        tv_packets_init(&t->packets, out, t->clock_hz);
+}
+
+void tv_trace_encoder_fini(tv_trace_encoder *t)
+{
+    tv_buf_fini(&t->value);
+    tv_packets_fini(&t->packets);
 }
 
 /* A zero has no sign, which readers of integers would drop. */
@@ -137,8 +144,19 @@ static unsigned find_track(tv_trace_encoder *t, const char *name)
     if (t->track_count == TRACKS_MAX)
         return 0;
     snprintf(t->tracks[t->track_count++], TRACK_NAME, "%s", name);
-    encode_name(t, "thread_name", t->track_count, name);
+    if (t->format == TV_TRACE_PFTRACE)
+        tv_packets_track(&t->packets, t->track_count, name);
+    else
+        encode_name(t, "thread_name", t->track_count, name);
     return t->track_count;
+}
+
+/* The number of the event's track. 0: it has none. */
+static unsigned track_of(tv_trace_encoder *t, const tv_event *e)
+{
+    if (e->kind == TV_EVENT_TOKEN)
+        return find_track(t, "tokens");
+    return e->engine ? find_track(t, e->lane ? e->lane : e->engine) : 0;
 }
 
 /* Reserved color names of the trace viewer, so that a stall reason keeps its color; Perfetto colors by name. */
@@ -193,9 +211,7 @@ static void encode_args(tv_json_writer *w, const tv_event *e)
 static void encode_chrome_event(tv_trace_encoder *t, const tv_event *e)
 {
     bool instant = e->kind == TV_EVENT_STATUS || e->kind == TV_EVENT_MARKER;
-    unsigned tid = e->kind == TV_EVENT_TOKEN ? find_track(t, "tokens")
-                   : e->engine               ? find_track(t, e->lane ? e->lane : e->engine)
-                                             : 0;
+    unsigned tid = track_of(t, e);
     char name[80];
     format_event_name(e, name, sizeof name);
     tv_json_writer *w = begin_element(t);
@@ -235,10 +251,72 @@ static void encode_chrome_counter(tv_trace_encoder *t, const tv_trace_sample *s)
     tv_json_end_object(w);
 }
 
+static void encode_counter(tv_trace_encoder *t, const tv_trace_sample *s)
+{
+    if (t->format == TV_TRACE_PFTRACE)
+        tv_packets_sample(&t->packets, s);
+    else
+        encode_chrome_counter(t, s);
+}
+
+/* The sample, after a zero if there is none up to it. */
+static void encode_counters(tv_trace_encoder *t, const tv_trace_sample *s)
+{
+    if (s->cycle > t->counter_cycle)
+        encode_counter(t, &(tv_trace_sample){.cycle = t->counter_cycle});
+    encode_counter(t, s);
+    t->counter_cycle = s->cycle + s->window_cycles;
+}
+
+static void encode_json_sample(tv_trace_encoder *t, const tv_trace_sample *s)
+{
+    tv_json_writer *w = begin_element(t);
+    tv_json_unsigned_member(w, "cycle", s->cycle);
+    tv_json_unsigned_member(w, "window_cycles", s->window_cycles);
+    write_number_member(w, "dram_read_bytes", s->read, EXACT);
+    write_number_member(w, "dram_write_bytes", s->written, EXACT);
+    write_number_member(w, "stall_cycles", s->stalled, EXACT);
+    tv_json_end_object(w);
+}
+
+/* ---- Packets ---- */
+
+static void encode_packets_of_event(tv_trace_encoder *t, const tv_event *e)
+{
+    unsigned track = track_of(t, e);
+    bool first = track && !t->has_events[track - 1];
+    if (track)
+        t->has_events[track - 1] = true;
+    tv_packets_event(&t->packets, e, track, first);
+}
+
+/* The value of the member under way is complete. */
+static void end_member(tv_trace_encoder *t)
+{
+    if (!t->member)
+        return;
+    tv_json_writer_finish(&t->json);
+    tv_packets_member(&t->packets, t->member, (tv_sv){(const char *)t->value.data, t->value.len});
+    t->value.len = 0;
+    t->member = NULL;
+}
+
+static void begin_member(tv_trace_encoder *t, const char *name)
+{
+    end_member(t);
+    t->member = name;
+    tv_json_writer_init_buf(&t->json, &t->value, TV_JSON_COMPACT);
+}
+
 /* ---- The document ---- */
 
 void tv_trace_encode_begin(tv_trace_encoder *t)
 {
+    if (t->format == TV_TRACE_PFTRACE) {
+        begin_member(t, "version");
+        tv_json_write_string(&t->json, TV_TRACE_VERSION);
+        return;
+    }
     tv_json_begin_object(&t->json);
     tv_json_string_member(&t->json, "version", TV_TRACE_VERSION);
     if (t->format != TV_TRACE_JSON)
@@ -247,6 +325,10 @@ void tv_trace_encode_begin(tv_trace_encoder *t)
 
 void tv_trace_encode_member(tv_trace_encoder *t, const char *name)
 {
+    if (t->format == TV_TRACE_PFTRACE) {
+        begin_member(t, name);
+        return;
+    }
     tv_json_newline(&t->json);
     tv_json_key(&t->json, name);
 }
@@ -254,11 +336,17 @@ void tv_trace_encode_member(tv_trace_encoder *t, const char *name)
 void tv_trace_encode_begin_events(tv_trace_encoder *t, const char *target, const char *const *engines,
                                   unsigned engine_count)
 {
-    tv_trace_encode_member(t, t->format == TV_TRACE_JSON ? "timeline_events" : "traceEvents");
-    tv_json_begin_array(&t->json);
+    if (t->format == TV_TRACE_PFTRACE) {
+        end_member(t);
+        tv_packets_machine(&t->packets, target);
+    } else {
+        tv_trace_encode_member(t, t->format == TV_TRACE_JSON ? "timeline_events" : "traceEvents");
+        tv_json_begin_array(&t->json);
+    }
     if (t->format == TV_TRACE_JSON)
         return;
-    encode_name(t, "process_name", 0, target);
+    if (t->format == TV_TRACE_PERFETTO)
+        encode_name(t, "process_name", 0, target);
     for (unsigned e = 0; e < engine_count; e++)
         find_track(t, engines[e]);
 }
@@ -267,6 +355,8 @@ void tv_trace_encode_event(tv_trace_encoder *t, const tv_event *e, const tv_trac
 {
     if (t->format == TV_TRACE_JSON)
         encode_json_event(t, e, extras);
+    else if (t->format == TV_TRACE_PFTRACE)
+        encode_packets_of_event(t, e);
     else if (e->kind != TV_EVENT_COMMAND)
         encode_chrome_event(t, e);
 }
@@ -283,34 +373,31 @@ void tv_trace_encode_end_events(tv_trace_encoder *t)
 
 void tv_trace_encode_sample(tv_trace_encoder *t, const tv_trace_sample *s)
 {
-    if (t->format != TV_TRACE_JSON) {
-        if (s->cycle > t->counter_cycle)
-            encode_chrome_counter(t, &(tv_trace_sample){.cycle = t->counter_cycle});
-        encode_chrome_counter(t, s);
-        t->counter_cycle = s->cycle + s->window_cycles;
-        return;
-    }
-    tv_json_writer *w = begin_element(t);
-    tv_json_unsigned_member(w, "cycle", s->cycle);
-    tv_json_unsigned_member(w, "window_cycles", s->window_cycles);
-    write_number_member(w, "dram_read_bytes", s->read, EXACT);
-    write_number_member(w, "dram_write_bytes", s->written, EXACT);
-    write_number_member(w, "stall_cycles", s->stalled, EXACT);
-    tv_json_end_object(w);
+    if (t->format == TV_TRACE_JSON)
+        encode_json_sample(t, s);
+    else
+        encode_counters(t, s);
 }
 
 void tv_trace_encode_begin_summary(tv_trace_encoder *t)
 {
     if (t->format != TV_TRACE_JSON)
-        encode_chrome_counter(t, &(tv_trace_sample){.cycle = t->counter_cycle});
-    tv_json_newline(&t->json);
-    tv_json_end_array(&t->json);
-    tv_trace_encode_member(t, t->format == TV_TRACE_JSON ? "summary_metrics" : "otherData");
+        encode_counter(t, &(tv_trace_sample){.cycle = t->counter_cycle});
+    if (t->format != TV_TRACE_PFTRACE) {
+        tv_json_newline(&t->json);
+        tv_json_end_array(&t->json);
+    }
+    tv_trace_encode_member(t, t->format == TV_TRACE_PERFETTO ? "otherData" : "summary_metrics");
 }
 
-void tv_trace_encode_end(tv_trace_encoder *t)
+bool tv_trace_encode_end(tv_trace_encoder *t)
 {
+    if (t->format == TV_TRACE_PFTRACE) {
+        end_member(t);
+        return tv_packets_finish(&t->packets) && !t->value.failed;
+    }
     tv_json_end_object(&t->json);
     tv_json_newline(&t->json);
     tv_json_writer_finish(&t->json);
+    return true;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Encodes traces in either JSON form, one element at a time: shared by the writer of a running machine and the
- * converter. Write errors stick to the FILE. */
+/* Encodes traces in any form that can be read back, one element at a time: shared by the writer of a running machine
+ * and the converter. Write errors stick to the FILE. */
 #ifndef TV_TRACE_ENCODE_H
 #define TV_TRACE_ENCODE_H
 
 #include "base/json_writer.h"
+#include "trace/packets.h"
 #include "trivet/trace.h"
 
-/* The version of both forms. The reader accepts every minor version, and major version 1. */
+/* The version of all forms. The reader accepts every minor version, and major version 1. */
 #define TV_TRACE_VERSION "2.0"
 
 enum { TV_TRACE_VERSION_MAJOR = 2, TRACKS_MAX = 256, TRACK_NAME = 64 };
@@ -17,31 +18,28 @@ typedef struct tv_trace_encoder {
     tv_trace_format format;
     double clock_hz;
     uint64_t counter_cycle;              /* Chrome: up to which the bandwidth counter is written */
-    char tracks[TRACKS_MAX][TRACK_NAME]; /* Chrome: names of engines that have a track, and "tokens" */
+    char tracks[TRACKS_MAX][TRACK_NAME]; /* Chrome, Perfetto: names of engines that have a track, and "tokens" */
+    bool has_events[TRACKS_MAX];         /* Perfetto: of the tracks */
     unsigned track_count;
+    const char *member; /* Perfetto: the member whose value is written to `value`, or NULL */
+    tv_buf value;
+    tv_packets packets;
 } tv_trace_encoder;
-
-typedef struct tv_trace_sample {
-    uint64_t cycle, window_cycles;
-    double read, written, stalled; /* bytes, bytes, cycles of engines */
-} tv_trace_sample;
 
 /* Members of an event that this version does not know: of the event and of its details. Objects, or NULL. */
 typedef struct tv_trace_extras {
     const tv_json_value *members, *details;
 } tv_trace_extras;
 
-/* "ENGINE_EVENT" and so on; NULL for kinds that files do not have. */
-extern const char *const tv_trace_kind_names[TV_EVENT_ACCESS + 1];
-
-/* `encoder` is storage of the caller; there is no fini. */
+/* `encoder` is storage of the caller, which ends it with tv_trace_encoder_fini. */
 void tv_trace_encoder_init(tv_trace_encoder *encoder, FILE *out, tv_trace_format format, double clock_hz);
+void tv_trace_encoder_fini(tv_trace_encoder *encoder);
 
 /* In this order:
  *   begin; member("run_metadata") and member("config_snapshot"), each followed by a value written to `json`;
  *   begin_events, events, end_events; samples; begin_summary, followed by a value; other members; end.
- * Chrome trace events have a track for each of `engines`, even if it has no event, and no `extras`, which may be
- * NULL. */
+ * The forms but JSON have a track for each of `engines`, even if it has no event, and no `extras`, which may be
+ * NULL. The name of a member lives until the next. end returns false when there was no memory. */
 void tv_trace_encode_begin(tv_trace_encoder *encoder);
 void tv_trace_encode_member(tv_trace_encoder *encoder, const char *name);
 void tv_trace_encode_begin_events(tv_trace_encoder *encoder, const char *target, const char *const *engines,
@@ -51,6 +49,6 @@ void tv_trace_encode_end_events(tv_trace_encoder *encoder);
 void tv_trace_encode_sample(tv_trace_encoder *encoder, const tv_trace_sample *sample);
 void tv_trace_encode_begin_summary(tv_trace_encoder *encoder);
 
-void tv_trace_encode_end(tv_trace_encoder *encoder);
+bool tv_trace_encode_end(tv_trace_encoder *encoder);
 
 #endif

@@ -123,6 +123,7 @@ static bool fill_event(trace_reader *r, tv_event *e)
     e->macs = integer_of(r, S_MACS);
     e->tokens = integer_of(r, S_TOKENS);
     e->reason = text_of(r, S_REASON);
+    e->mode = text_of(r, S_MODE);
     e->waits_for = has_value(r, S_WAITS_FOR) ? (int64_t)r->values[S_WAITS_FOR].integer : -1;
     e->file = text_of(r, S_FILE);
     e->line = (unsigned)integer_of(r, S_LINE);
@@ -131,7 +132,7 @@ static bool fill_event(trace_reader *r, tv_event *e)
 
 /* ---- Samples ---- */
 
-static bool add_sample(trace_reader *r, const tv_trace_sample *s)
+bool tv_trace_add_sample(trace_reader *r, const tv_trace_sample *s)
 {
     if (r->samples.count == SAMPLES_MAX)
         return tv_trace_error(r, TV_CODE(TRACE_LIMIT), NULL, "more than %d bandwidth samples", SAMPLES_MAX);
@@ -151,7 +152,7 @@ static bool end_chrome_counter(trace_reader *r)
                          .stalled = has_value(r, S_STALLED) ? r->values[S_STALLED].real : 0};
     if (s.read == 0 && s.written == 0 && s.stalled == 0)
         return true;
-    return add_sample(r, &s);
+    return tv_trace_add_sample(r, &s);
 }
 
 bool tv_trace_end_sample(trace_reader *r, const tv_json_value *object)
@@ -196,7 +197,6 @@ static bool emit_event(trace_reader *r, const tv_event *e)
 
 bool tv_trace_end_event(trace_reader *r)
 {
-    tv_event e = {.index = -1};
     if (r->section == SECTION_CHROME) {
         const char *phase = text_of(r, S_PHASE);
         if (!phase)
@@ -209,6 +209,12 @@ bool tv_trace_end_event(trace_reader *r)
             return tv_trace_error(r, TV_CODE(TRACE_FORM), "`trivet run --perfetto` writes them",
                                   "the Chrome event that ends here has no start_cycle in its args");
     }
+    return tv_trace_send_event(r);
+}
+
+bool tv_trace_send_event(trace_reader *r)
+{
+    tv_event e = {.index = -1};
     if (!fill_event(r, &e))
         return false;
     const char *lane = e.engine ? find_lane(r, e.engine, e.engine_id) : NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of the trace reader, shared by its files: reader.c follows the structure of the document and collects the
- * members of one event at a time in slots; event.c makes a tv_event of them; parse.c reports errors. */
+/* The state of the trace reader, shared by its files: reader.c follows the structure of a document in JSON, and
+ * read_packets.c that of Perfetto's packets. Both collect the members of one event at a time in slots (members.c);
+ * event.c makes a tv_event of them; document.c has the sections around the events; parse.c reports errors. */
 #ifndef TV_TRACE_PARSE_H
 #define TV_TRACE_PARSE_H
 
@@ -36,6 +37,7 @@ typedef enum slot {
     S_INDEX,
     S_LAYER,
     S_ROLE,
+    S_MODE,
     S_OP,
     S_START,
     S_END,
@@ -122,6 +124,7 @@ typedef struct trace_reader {
 
     const uint8_t *chunk;
     uint64_t line, line_start, base; /* at the beginning of the chunk; offsets in the document */
+    bool has_packets;                /* the file is one of packets; `base` is where the current one begins */
 
     state state, after_value; /* after_value: the state after CAPTURE or SKIP */
     unsigned depth, outer_depth;
@@ -160,8 +163,38 @@ bool tv_trace_no_memory(trace_reader *r);
 /* A builder of unknown members could not go on. */
 bool tv_trace_builder_error(trace_reader *r, const tv_json_builder *builder);
 
-/* event.c: handle the event or sample whose values have been collected. false stops the reader. */
+/* document.c. The document has a member `name`: sets r->section and r->section_name. end: with this value, which lives
+ * as long as the reader. begin_events: what precedes the events is complete. finish_document: the whole document is.
+ * Bools are false after an error, which is reported. */
+bool tv_trace_begin_section(trace_reader *r, tv_sv name);
+bool tv_trace_end_section(trace_reader *r, const tv_json_value *value);
+bool tv_trace_begin_events(trace_reader *r);
+tv_status tv_trace_finish_document(trace_reader *r);
+
+/* members.c. An event begins: no slot has a value; the members that come are those of r->level, which is set to that of
+ * r->section. */
+void tv_trace_begin_event(trace_reader *r);
+void tv_trace_reset_event_arena(trace_reader *r);
+
+/* Fills in r->field_hash, once. */
+void tv_trace_fill_field_hash(trace_reader *r);
+
+/* The member `name` of r->level; NULL: this version does not know it. */
+const field *tv_trace_find_field(const trace_reader *r, tv_sv name);
+
+/* Whether its slot has a value already, which is reported. */
+bool tv_trace_is_given(trace_reader *r, const field *f);
+
+/* Give the slot of a member a value. */
+bool tv_trace_fill_integer(trace_reader *r, const field *f, uint64_t value); /* below INTEGER_LIMIT */
+bool tv_trace_fill_real(trace_reader *r, const field *f, double value);      /* finite */
+bool tv_trace_fill_text(trace_reader *r, const field *f, tv_sv text);
+
+/* event.c: handle the event or sample whose values have been collected; send_event: it is one of a machine. false stops
+ * the reader. */
 bool tv_trace_end_event(trace_reader *r);
+bool tv_trace_send_event(trace_reader *r);
 bool tv_trace_end_sample(trace_reader *r, const tv_json_value *object);
+bool tv_trace_add_sample(trace_reader *r, const tv_trace_sample *sample);
 
 #endif

@@ -11,14 +11,7 @@
 #include <stdlib.h>
 
 #include "trace/parse.h"
-
-static const field trace_fields[] = {
-#define FIELD(level, name, type, slot) {L_##level, {name, sizeof(name) - 1}, T_##type, S_##slot},
-#include "trace/fields.def"
-#undef FIELD
-};
-
-_Static_assert(TV_COUNTOF(trace_fields) < UINT8_MAX, "trace_reader.field_hash holds bytes");
+#include "trace/read_packets.h"
 
 /* ---- Errors ---- */
 
@@ -64,57 +57,6 @@ static void begin_skip(trace_reader *r, state after)
     r->state = SKIP;
 }
 
-static bool check_version(trace_reader *r, const tv_json_value *value)
-{
-    const char *text = tv_json_string(value);
-    char *end = NULL;
-    unsigned long major = text && *text >= '0' && *text <= '9' ? strtoul(text, &end, 10) : 0;
-    if (!end || *end != '.')
-        return tv_trace_error(r, TV_CODE(TRACE_FORM), "\"version\":\"" TV_TRACE_VERSION "\"",
-                              "'version' is not a text such as \"" TV_TRACE_VERSION "\"");
-    if (major > TV_TRACE_VERSION_MAJOR)
-        return tv_trace_error(r, TV_CODE(TRACE_VERSION), "use the version of trivet that wrote the trace",
-                              "the trace has version %.20s; this trivet reads up to %d", text, TV_TRACE_VERSION_MAJOR);
-    return true;
-}
-
-/* Names of version 1 in the summary. The tree is this reader's own, so that it may be changed. */
-static void rename_member(const tv_json_value *object, const char *from, const char *to)
-{
-    for (tv_json_value *v = tv_json_is(object, TV_JSON_OBJECT) ? object->first : NULL; v; v = v->next)
-        if (strcmp(v->key, from) == 0 && !tv_json_get(object, to))
-            v->key = to;
-}
-
-static void rename_version_1(const tv_json_value *summary)
-{
-    rename_member(summary, "verdict", "bottleneck");
-    for (const tv_json_value *e = tv_json_first(tv_json_get(summary, "engines")); e; e = e->next)
-        rename_member(e, "held_cycles", "stalled_cycles");
-}
-
-static bool end_section(trace_reader *r, const tv_json_value *value)
-{
-    const tv_json_value **objects[SECTIONS] = {
-        [SECTION_RUN] = &r->run, [SECTION_CONFIG] = &r->config, [SECTION_SUMMARY] = &r->summary};
-    if (objects[r->section]) {
-        if (!tv_json_is(value, TV_JSON_OBJECT))
-            return report_type(r, "another value", "an object");
-        *objects[r->section] = value;
-    }
-    if (r->section == SECTION_SUMMARY)
-        rename_version_1(value);
-    if (r->section == SECTION_VERSION)
-        return check_version(r, value);
-    if (r->section != SECTION_UNKNOWN)
-        return true;
-    if (r->unknown_count == MEMBERS_MAX)
-        return tv_trace_error(r, TV_CODE(TRACE_LIMIT), NULL, "more than %d parts that are not known", MEMBERS_MAX);
-    r->unknown_names[r->unknown_count] = r->section_name;
-    r->unknown[r->unknown_count++] = value;
-    return true;
-}
-
 static bool end_capture(trace_reader *r)
 {
     r->state = r->after_value;
@@ -122,7 +64,8 @@ static bool end_capture(trace_reader *r)
         r->captured += tv_json_reader_offset(&r->json) - r->capture_offset;
         return true;
     }
-    return r->section == SECTION_SAMPLES ? tv_trace_end_sample(r, r->value.root) : end_section(r, r->value.root);
+    return r->section == SECTION_SAMPLES ? tv_trace_end_sample(r, r->value.root)
+                                         : tv_trace_end_section(r, r->value.root);
 }
 
 /* After each event of a value that is captured or skipped. `good`: the builder has taken it. */
@@ -144,58 +87,10 @@ static bool continue_value(trace_reader *r, bool good)
 
 static bool is_inside_value(const trace_reader *r) { return r->state == CAPTURE || r->state == SKIP; }
 
-/* The names of the engines, from the head. */
-static void read_engines(trace_reader *r)
-{
-    for (const tv_json_value *v = tv_json_first(tv_json_get(r->run, "engines")); v; v = v->next)
-        if (tv_json_string(v) && r->engine_count < TV_ENGINES_MAX && v->length < TRACK_NAME)
-            r->engines[r->engine_count++] = v->text;
-}
-
-/* All about the run must be known before its events. */
-static bool begin_events(trace_reader *r)
-{
-    const char *target = tv_json_string(tv_json_get(r->run, "target"));
-    double clock = tv_json_number(tv_json_get(r->run, "clock_hz"));
-    if (!r->run || !target)
-        return tv_trace_error(r, TV_CODE(TRACE_FORM), "run_metadata with the target come before the events",
-                              "the trace does not name its machine");
-    if (!(clock > 0))
-        return tv_trace_error(r, TV_CODE(TRACE_FORM), "run_metadata come before the events",
-                              "clock_hz of the run_metadata is not a number above 0");
-    if (r->begun)
-        return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "there are two lists of events");
-    r->begun = true;
-    read_engines(r);
-    tv_trace_head head = {target, clock, r->run, r->config, r->engines, r->engine_count};
-    return !r->handler->begin || r->handler->begin(r->handler->user, &head) || tv_trace_no_memory(r);
-}
-
-static section find_section(const trace_reader *r, tv_sv name)
-{
-    static const char *const names[SECTIONS] = {
-        [SECTION_EVENTS] = "timeline_events",    [SECTION_CHROME] = "traceEvents",
-        [SECTION_SAMPLES] = "bandwidth_samples", [SECTION_RUN] = "run_metadata",
-        [SECTION_CONFIG] = "config_snapshot",    [SECTION_SUMMARY] = "summary_metrics",
-        [SECTION_VERSION] = "version",           [SECTION_TIME_UNIT] = "displayTimeUnit"};
-    if (tv_sv_is(name, "otherData") && (r->sections_given >> SECTION_CHROME & 1))
-        return SECTION_SUMMARY;
-    unsigned s = 0;
-    while (s < SECTION_UNKNOWN && !tv_sv_is(name, names[s]))
-        s++;
-    return (section)s;
-}
-
 static bool begin_section(trace_reader *r, tv_sv name)
 {
-    enum { NAME_MAX_BYTES = 4096 };
-    r->section = find_section(r, name);
-    r->section_name = tv_arena_str(&r->arena, (tv_sv){name.ptr, tv_min_u64(name.len, NAME_MAX_BYTES)});
-    if (!r->section_name)
-        return tv_trace_no_memory(r);
-    if (r->section != SECTION_UNKNOWN && (r->sections_given >> r->section & 1))
-        return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "'%s' is given twice", r->section_name);
-    r->sections_given |= UINT32_C(1) << r->section;
+    if (!tv_trace_begin_section(r, name))
+        return false;
     if (r->section == SECTION_EVENTS || r->section == SECTION_CHROME || r->section == SECTION_SAMPLES) {
         r->state = LIST;
     } else if (r->section == SECTION_TIME_UNIT) {
@@ -208,55 +103,6 @@ static bool begin_section(trace_reader *r, tv_sv name)
 }
 
 /* ---- Members of events ---- */
-
-static unsigned hash_field(level l, tv_sv name) { return (unsigned)(tv_sv_hash(name) + l * 61) % FIELD_HASH; }
-
-static void fill_field_hash(trace_reader *r)
-{
-    for (unsigned f = 0; f < TV_COUNTOF(trace_fields); f++) {
-        unsigned i = hash_field(trace_fields[f].level, trace_fields[f].name);
-        while (r->field_hash[i])
-            i = (i + 1) % FIELD_HASH;
-        r->field_hash[i] = (uint8_t)(f + 1);
-    }
-}
-
-/* Members mostly come in the order of the table: the one after the previous is tried first. */
-static const field *find_field(const trace_reader *r, tv_sv name)
-{
-    const field *next = r->field ? r->field + 1 : trace_fields;
-    if (next < trace_fields + TV_COUNTOF(trace_fields) && next->level == r->level && tv_sv_eq(name, next->name))
-        return next;
-    for (unsigned i = hash_field(r->level, name); r->field_hash[i]; i = (i + 1) % FIELD_HASH) {
-        const field *f = &trace_fields[r->field_hash[i] - 1];
-        if (f->level == r->level && tv_sv_eq(name, f->name))
-            return f;
-    }
-    return NULL;
-}
-
-/* Frees the trees of the event or sample before. */
-static void reset_event_arena(trace_reader *r)
-{
-    tv_arena arena = {0};
-    if (r->event_arena.used == 0)
-        return;
-    tv_arena_reuse(&arena, &r->event_arena);
-    r->event_arena = arena;
-}
-
-static void begin_event(trace_reader *r)
-{
-    reset_event_arena(r);
-    tv_json_builder_init(&r->members, &r->event_arena, CAPTURE_TREE_MAX);
-    tv_json_builder_init(&r->details, &r->event_arena, CAPTURE_TREE_MAX);
-    r->captured = 0;
-    r->given = 0;
-    r->texts.len = 0;
-    r->level = r->section == SECTION_CHROME ? L_CHROME : L_EVENT;
-    r->field = NULL;
-    r->state = EVENT;
-}
 
 /* Unknown members of the JSON trace are kept. Those of Chrome trace events are for viewers. */
 static bool begin_unknown_member(trace_reader *r, tv_sv name)
@@ -278,20 +124,13 @@ static bool begin_unknown_member(trace_reader *r, tv_sv name)
 
 static bool begin_member(trace_reader *r, tv_sv name)
 {
-    const field *f = find_field(r, name);
+    const field *f = tv_trace_find_field(r, name);
     if (!f)
         return begin_unknown_member(r, name);
-    if (r->given >> f->slot & 1)
-        return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "'%s' is given twice", f->name.ptr);
+    if (tv_trace_is_given(r, f))
+        return false;
     r->field = f;
     r->state = VALUE;
-    return true;
-}
-
-static bool fill_slot(trace_reader *r)
-{
-    r->given |= UINT32_C(1) << r->field->slot;
-    r->state = EVENT;
     return true;
 }
 
@@ -344,10 +183,17 @@ static bool on_number(void *user, tv_sv text)
     if (is_inside_value(r))
         return continue_value(r, r->state == CAPTURE && tv_json_build_number(r->builder, text));
     if (r->state == VALUE && (r->field->type == T_INTEGER || r->field->type == T_INTEGER_OR_NULL)) {
-        if (parse_integer(text, &r->values[r->field->slot].integer))
-            return fill_slot(r);
-    } else if (r->state == VALUE && r->field->type == T_REAL && parse_real(text, &r->values[r->field->slot].real)) {
-        return fill_slot(r);
+        uint64_t value;
+        if (parse_integer(text, &value)) {
+            r->state = EVENT;
+            return tv_trace_fill_integer(r, r->field, value);
+        }
+    } else if (r->state == VALUE && r->field->type == T_REAL) {
+        double value;
+        if (parse_real(text, &value)) {
+            r->state = EVENT;
+            return tv_trace_fill_real(r, r->field, value);
+        }
     }
     char found[64];
     snprintf(found, sizeof found, "the number %.*s", (int)tv_min_u64(text.len, 40), text.ptr);
@@ -361,17 +207,8 @@ static bool on_string(void *user, tv_sv text)
         return continue_value(r, r->state == CAPTURE && tv_json_build_string(r->builder, text));
     if (r->state != VALUE || (r->field->type != T_TEXT && r->field->type != T_TEXT_OR_NULL))
         return report_unexpected(r, "a string");
-    if (text.len > TEXT_MAX || memchr(text.ptr, '\0', text.len))
-        return tv_trace_error(r, TV_CODE(TRACE_LIMIT), NULL,
-                              text.len > TEXT_MAX ? "'%s' has more than 64 KiB" : "'%s' contains a NUL",
-                              r->field->name.ptr);
-    r->values[r->field->slot].text = r->texts.len;
-    char *copy = tv_buf_extend(&r->texts, text.len + 1);
-    if (!copy)
-        return tv_trace_no_memory(r);
-    memcpy(copy, text.ptr, text.len);
-    copy[text.len] = '\0';
-    return fill_slot(r);
+    r->state = EVENT;
+    return tv_trace_fill_text(r, r->field, text);
 }
 
 static bool on_key(void *user, tv_sv name)
@@ -390,7 +227,7 @@ static bool on_begin_object(void *user)
 {
     trace_reader *r = user;
     if (r->state == SAMPLES) {
-        reset_event_arena(r);
+        tv_trace_reset_event_arena(r);
         tv_json_builder_init(&r->value, &r->event_arena, CAPTURE_TREE_MAX);
         begin_capture(r, &r->value, SAMPLES);
     }
@@ -400,10 +237,12 @@ static bool on_begin_object(void *user)
     if (r->state == BEFORE) {
         r->state = TOP;
     } else if (r->state == EVENTS) {
-        begin_event(r);
+        tv_trace_begin_event(r);
+        r->state = EVENT;
     } else if (r->state == VALUE && r->field->type == T_OBJECT) {
         r->level = r->level == L_CHROME ? L_ARGS : L_DETAILS;
-        fill_slot(r);
+        r->given |= UINT32_C(1) << r->field->slot;
+        r->state = EVENT;
     } else {
         return report_unexpected(r, "an object");
     }
@@ -438,7 +277,7 @@ static bool on_begin_array(void *user)
     r->state = r->section == SECTION_SAMPLES ? SAMPLES : EVENTS;
     if (r->section == SECTION_SAMPLES && !r->begun)
         return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "the bandwidth samples come before the events");
-    return r->section == SECTION_SAMPLES || begin_events(r);
+    return r->section == SECTION_SAMPLES || tv_trace_begin_events(r);
 }
 
 static bool on_end_array(void *user)
@@ -492,36 +331,44 @@ static void advance_lines(trace_reader *r, size_t size)
     r->chunk = NULL;
 }
 
-/* Reads to the end, or to the first error. */
-static tv_status read_stream(trace_reader *r, tv_stream *stream, uint8_t *buffer)
+static bool feed_json(trace_reader *r, const uint8_t *bytes, size_t size)
 {
-    uint64_t total = tv_stream_size(stream);
-    const tv_trace_progress *progress = r->handler->progress;
-    for (;;) {
-        size_t size;
-        tv_status status = tv_stream_read(stream, buffer, CHUNK, r->sink, &size);
-        if (status != TV_OK || size == 0)
-            return status;
-        r->chunk = buffer;
-        if (!tv_json_reader_feed(&r->json, buffer, size)) {
-            report_json_error(r);
-            return r->status;
-        }
-        advance_lines(r, size);
-        if (progress)
-            progress->report(progress->user, tv_stream_position(stream), total);
+    r->chunk = bytes;
+    if (!tv_json_reader_feed(&r->json, bytes, size)) {
+        report_json_error(r);
+        return false;
     }
-}
-
-static bool emit_samples(trace_reader *r)
-{
-    for (size_t i = 0; i < r->samples.count && r->handler->sample; i++)
-        if (!r->handler->sample(r->handler->user, &r->samples.data[i]))
-            return tv_trace_no_memory(r);
+    advance_lines(r, size);
     return true;
 }
 
-static tv_status finish_file(trace_reader *r)
+/* Reads to the end, or to the first error. The first two bytes say in which form the file is. */
+static tv_status read_stream(trace_reader *r, tv_stream *stream, uint8_t *buffer, tv_packet_reader **packets)
+{
+    uint64_t total = tv_stream_size(stream);
+    const tv_trace_progress *progress = r->handler->progress;
+    size_t count = 0, more;
+    bool begun = false;
+    do {
+        tv_status status = tv_stream_read(stream, buffer + count, CHUNK - count, r->sink, &more);
+        if (status != TV_OK)
+            return status;
+        count += more;
+        if (!begun && more && count < 2)
+            continue;
+        if (!begun && tv_begins_packets(buffer, count) && !(*packets = tv_packet_reader_new(r)))
+            return tv_fail_memory(r->sink);
+        begun = true;
+        if (count && !(*packets ? tv_packet_reader_feed(*packets, buffer, count) : feed_json(r, buffer, count)))
+            return r->status;
+        count = 0;
+        if (more && progress)
+            progress->report(progress->user, tv_stream_position(stream), total);
+    } while (more);
+    return TV_OK;
+}
+
+static tv_status finish_json(trace_reader *r)
 {
     bool complete = tv_json_reader_finish(&r->json);
     if (r->json.error.kind == TV_JSON_MEMORY)
@@ -529,17 +376,6 @@ static tv_status finish_file(trace_reader *r)
     else if (!complete || r->state != AFTER)
         tv_trace_error(r, TV_CODE(TRACE_JSON), "a run that was stopped leaves no whole trace",
                        r->base ? "the file ends too early" : "the file is empty");
-    else if (!r->begun)
-        tv_trace_error(r, TV_CODE(TRACE_FORM), "`trivet run --trace` writes one",
-                       "the file has neither timeline_events nor traceEvents: it is no trace");
-    else if (!r->summary)
-        tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "the trace has no %s",
-                       r->sections_given >> SECTION_CHROME & 1 ? "otherData" : "summary_metrics");
-    if (r->status != TV_OK || !emit_samples(r))
-        return r->status;
-    tv_trace_tail tail = {r->summary, r->unknown_names, r->unknown, r->unknown_count};
-    if (r->handler->end && !r->handler->end(r->handler->user, &tail))
-        tv_trace_no_memory(r);
     return r->status;
 }
 
@@ -567,6 +403,7 @@ tv_status tv_trace_read(const char *name, tv_stream *stream, const tv_trace_hand
     const tv_json_limits limits = {.depth = DEPTH_MAX, .token = TOKEN_MAX};
     trace_reader *r = calloc(1, sizeof *r);
     uint8_t *buffer = malloc(CHUNK);
+    tv_packet_reader *packets = NULL;
     tv_status status;
     if (r && buffer && tv_json_reader_init(&r->json, &json_handler, r, limits)) {
         r->path = name;
@@ -574,13 +411,16 @@ tv_status tv_trace_read(const char *name, tv_stream *stream, const tv_trace_hand
         r->sink = sink;
         r->line = 1;
         r->section_name = "the file";
-        fill_field_hash(r);
-        status = read_stream(r, stream, buffer);
+        tv_trace_fill_field_hash(r);
+        status = read_stream(r, stream, buffer, &packets);
         if (status == TV_OK)
-            status = finish_file(r);
+            status = packets ? (tv_packet_reader_finish(packets) ? TV_OK : r->status) : finish_json(r);
+        if (status == TV_OK)
+            status = tv_trace_finish_document(r);
     } else {
         status = tv_fail_memory(sink);
     }
+    tv_packet_reader_free(packets);
     free(buffer);
     if (r)
         free_reader(r);

@@ -190,8 +190,8 @@ static void write_head(tv_trace_writer *w, tv_trace_format format, const tv_mach
     tv_trace_encode_begin_events(&w->encoder, tv_machine_target(machine), names, s.engine_count);
 }
 
-/* Samples, summary, end. */
-static void write_tail(tv_trace_writer *w, const tv_machine *machine)
+/* Samples, summary, end. Returns whether there was memory. */
+static bool write_tail(tv_trace_writer *w, const tv_machine *machine)
 {
     tv_stats s = {.size = sizeof s};
     tv_machine_stats(machine, &s);
@@ -204,7 +204,7 @@ static void write_tail(tv_trace_writer *w, const tv_machine *machine)
     }
     tv_trace_encode_begin_summary(&w->encoder);
     write_summary(&w->encoder.json, w, machine, &s);
-    tv_trace_encode_end(&w->encoder);
+    return tv_trace_encode_end(&w->encoder);
 }
 
 /* ---- The writer ---- */
@@ -227,6 +227,21 @@ static void write_event(void *user, const tv_event *e)
     tv_trace_encode_event(&w->encoder, e, NULL);
 }
 
+static bool ends_with(tv_sv text, const char *end)
+{
+    size_t n = strlen(end);
+    return text.len >= n && memcmp(text.ptr + text.len - n, end, n) == 0;
+}
+
+/* Whether the file is one of packets, by its name. */
+static bool names_packets(const char *path)
+{
+    tv_sv name = tv_sv_of(path);
+    if (ends_with(name, ".zst"))
+        name.len -= strlen(".zst");
+    return ends_with(name, ".pftrace");
+}
+
 tv_status tv_trace_open(const char *path, tv_trace_format format, const tv_machine *machine, const tv_diag_sink *sink,
                         tv_trace_writer **out)
 {
@@ -242,7 +257,7 @@ tv_status tv_trace_open(const char *path, tv_trace_format format, const tv_machi
         return status;
     }
     w->window_cycles = FIRST_WINDOW;
-    write_head(w, format, machine);
+    write_head(w, names_packets(path) ? TV_TRACE_PFTRACE : format, machine);
     *out = w;
     return TV_OK;
 }
@@ -252,12 +267,23 @@ tv_trace_sink tv_trace_writer_sink(tv_trace_writer *writer)
     return (tv_trace_sink){.event = write_event, .user = writer, .without_energy = 1};
 }
 
+static void free_writer(tv_trace_writer *w)
+{
+    tv_trace_encoder_fini(&w->encoder);
+    free(w);
+}
+
 tv_status tv_trace_finish_to(tv_trace_writer *w, const tv_machine *machine, tv_output_group *group,
                              const tv_diag_sink *sink)
 {
-    write_tail(w, machine);
-    tv_status status = tv_output_commit_to(w->output, group, sink);
-    free(w);
+    tv_status status = TV_ERR_MEMORY;
+    if (write_tail(w, machine)) {
+        status = tv_output_commit_to(w->output, group, sink);
+    } else {
+        tv_fail_memory(sink);
+        tv_output_abandon(w->output);
+    }
+    free_writer(w);
     return status;
 }
 
@@ -271,5 +297,5 @@ void tv_trace_abandon(tv_trace_writer *w)
     if (!w)
         return;
     tv_output_abandon(w->output);
-    free(w);
+    free_writer(w);
 }

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Encodes a trace as Perfetto's packets: what encode.c does for the forms in JSON. The file has what the JSON trace
+ * has, and a quarter of its bytes. */
+#ifndef TV_TRACE_PACKETS_H
+#define TV_TRACE_PACKETS_H
+
+#include "base/buf.h"
+#include "trace/kinds.h"
+
+enum { PACKET_TEXTS = 1024, PACKET_TEXT = 56, PACKET_FOUND = 256, PACKET_SOURCES = 4096, PACKET_STAGE = 1 << 16 };
+
+/* An interned text; empty: none. Its identifier is its index + 1. */
+typedef struct tv_packet_text {
+    char text[PACKET_TEXT];
+    uint8_t roles; /* in which it has been written */
+} tv_packet_text;
+
+typedef struct tv_packet_source {
+    uint32_t id; /* 0: none */
+    uint32_t line;
+    uint32_t file; /* the identifier of its text */
+} tv_packet_source;
+
+typedef struct tv_packets {
+    FILE *out;
+    double ns_per_cycle;
+    size_t staged;
+    unsigned text_count;
+    uint32_t source_count;
+    struct {
+        const char *from; /* the caller's text that this one was last found for */
+        uint16_t index;
+    } found[PACKET_FOUND];
+    tv_packet_text texts[PACKET_TEXTS]; /* a hash table */
+    tv_packet_source sources[PACKET_SOURCES];
+    tv_buf interned; /* entries that the packet under way adds */
+    uint8_t stage[PACKET_STAGE];
+} tv_packets;
+
+/* `packets` is storage of the caller, which ends it with tv_packets_fini. Errors of writing stick to `out`. */
+void tv_packets_init(tv_packets *packets, FILE *out, double clock_hz);
+void tv_packets_fini(tv_packets *packets);
+
+/* `name`: of the machine. */
+void tv_packets_machine(tv_packets *packets, const char *name);
+
+/* Track `number`, from 1; each before its events. */
+void tv_packets_track(tv_packets *packets, unsigned number, const char *name);
+
+/* A member of the document, whose value is this JSON text. */
+void tv_packets_member(tv_packets *packets, const char *name, tv_sv json);
+
+/* `track`: its number; 0: the machine. `first`: no event of the track precedes it. */
+void tv_packets_event(tv_packets *packets, const tv_event *event, unsigned track, bool first);
+
+void tv_packets_sample(tv_packets *packets, const tv_trace_sample *sample);
+
+/* Writes what is staged. Returns whether there was memory for everything. */
+bool tv_packets_finish(tv_packets *packets);
+
+#endif
