@@ -10,7 +10,7 @@
 
 /* Rows of a command's table of options. */
 #define RUN_OUTPUTS_OPTIONS                                                                                            \
-    {"trace", 0, "OUT.json", "write a JSON trace; a name ending in .zst is compressed", "FILE"},                       \
+    {"trace", 0, "OUT", "write a trace: JSON, or Perfetto's packets to a .pftrace; .zst is compressed", "FILE"},       \
         {"perfetto", 0, "OUT.json", "write Chrome trace events for ui.perfetto.dev; .zst likewise", "FILE"},           \
     {                                                                                                                  \
         "report", 0, "OUT.html", "write an HTML report of where the time went", "FILE"                                 \

@@ -130,8 +130,7 @@ tv_status tv_trace_finish_document(trace_reader *r)
         tv_trace_error(r, TV_CODE(TRACE_FORM), "`trivet run --trace` writes one",
                        "the file has neither timeline_events nor traceEvents: it is no trace");
     else if (!r->summary)
-        tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "the trace has no %s",
-                       r->sections_given >> SECTION_CHROME & 1 ? "otherData" : "summary_metrics");
+        tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "the trace has no summary_metrics");
     if (r->status != TV_OK || !emit_samples(r))
         return r->status;
     tv_trace_tail tail = {r->summary, r->unknown_names, r->unknown, r->unknown_count};

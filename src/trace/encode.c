@@ -279,6 +279,49 @@ static void encode_json_sample(tv_trace_encoder *t, const tv_trace_sample *s)
     tv_json_end_object(w);
 }
 
+/* ---- Members of the document ---- */
+
+/* The value of a member that is not one of the document's object is complete. */
+static void end_member(tv_trace_encoder *t)
+{
+    if (t->member && t->format == TV_TRACE_PFTRACE) {
+        tv_json_writer_finish(&t->json);
+        tv_packets_member(&t->packets, t->member, (tv_sv){(const char *)t->value.data, t->value.len});
+        t->value.len = 0;
+    } else if (t->member) {
+        tv_json_end_object(&t->json);
+        tv_json_end_object(&t->json);
+    }
+    t->member = NULL;
+}
+
+/* A metadata event, because viewers read no further than to a member of the document that they do not know. */
+static void begin_chrome_member(tv_trace_encoder *t, const char *name)
+{
+    tv_json_writer *w = begin_element(t);
+    tv_json_string_member(w, "name", name);
+    tv_json_string_member(w, "ph", "M");
+    tv_json_unsigned_member(w, "pid", 1);
+    tv_json_key(w, "args");
+    tv_json_begin_object(w);
+    tv_json_key(w, "value");
+}
+
+void tv_trace_encode_member(tv_trace_encoder *t, const char *name)
+{
+    if (t->format == TV_TRACE_JSON) {
+        tv_json_newline(&t->json);
+        tv_json_key(&t->json, name);
+        return;
+    }
+    end_member(t);
+    t->member = name;
+    if (t->format == TV_TRACE_PFTRACE)
+        tv_json_writer_init_buf(&t->json, &t->value, TV_JSON_COMPACT);
+    else
+        begin_chrome_member(t, name);
+}
+
 /* ---- Packets ---- */
 
 static void encode_packets_of_event(tv_trace_encoder *t, const tv_event *e)
@@ -290,62 +333,36 @@ static void encode_packets_of_event(tv_trace_encoder *t, const tv_event *e)
     tv_packets_event(&t->packets, e, track, first);
 }
 
-/* The value of the member under way is complete. */
-static void end_member(tv_trace_encoder *t)
-{
-    if (!t->member)
-        return;
-    tv_json_writer_finish(&t->json);
-    tv_packets_member(&t->packets, t->member, (tv_sv){(const char *)t->value.data, t->value.len});
-    t->value.len = 0;
-    t->member = NULL;
-}
-
-static void begin_member(tv_trace_encoder *t, const char *name)
-{
-    end_member(t);
-    t->member = name;
-    tv_json_writer_init_buf(&t->json, &t->value, TV_JSON_COMPACT);
-}
-
 /* ---- The document ---- */
 
 void tv_trace_encode_begin(tv_trace_encoder *t)
 {
-    if (t->format == TV_TRACE_PFTRACE) {
-        begin_member(t, "version");
-        tv_json_write_string(&t->json, TV_TRACE_VERSION);
+    if (t->format == TV_TRACE_PERFETTO) { /* without displayTimeUnit: some viewers take "ns" for the unit of times */
+        tv_json_begin_object(&t->json);
+        tv_json_key(&t->json, "traceEvents");
+        tv_json_begin_array(&t->json);
+    }
+    if (t->format == TV_TRACE_JSON) {
+        tv_json_begin_object(&t->json);
+        tv_json_string_member(&t->json, "version", TV_TRACE_VERSION);
         return;
     }
-    tv_json_begin_object(&t->json);
-    tv_json_string_member(&t->json, "version", TV_TRACE_VERSION);
-    if (t->format != TV_TRACE_JSON)
-        tv_json_string_member(&t->json, "displayTimeUnit", "ns");
-}
-
-void tv_trace_encode_member(tv_trace_encoder *t, const char *name)
-{
-    if (t->format == TV_TRACE_PFTRACE) {
-        begin_member(t, name);
-        return;
-    }
-    tv_json_newline(&t->json);
-    tv_json_key(&t->json, name);
+    tv_trace_encode_member(t, "version");
+    tv_json_write_string(&t->json, TV_TRACE_VERSION);
 }
 
 void tv_trace_encode_begin_events(tv_trace_encoder *t, const char *target, const char *const *engines,
                                   unsigned engine_count)
 {
-    if (t->format == TV_TRACE_PFTRACE) {
-        end_member(t);
-        tv_packets_machine(&t->packets, target);
-    } else {
-        tv_trace_encode_member(t, t->format == TV_TRACE_JSON ? "timeline_events" : "traceEvents");
+    if (t->format == TV_TRACE_JSON) {
+        tv_trace_encode_member(t, "timeline_events");
         tv_json_begin_array(&t->json);
-    }
-    if (t->format == TV_TRACE_JSON)
         return;
-    if (t->format == TV_TRACE_PERFETTO)
+    }
+    end_member(t);
+    if (t->format == TV_TRACE_PFTRACE)
+        tv_packets_machine(&t->packets, target);
+    else
         encode_name(t, "process_name", 0, target);
     for (unsigned e = 0; e < engine_count; e++)
         find_track(t, engines[e]);
@@ -381,20 +398,23 @@ void tv_trace_encode_sample(tv_trace_encoder *t, const tv_trace_sample *s)
 
 void tv_trace_encode_begin_summary(tv_trace_encoder *t)
 {
-    if (t->format != TV_TRACE_JSON)
-        encode_counter(t, &(tv_trace_sample){.cycle = t->counter_cycle});
-    if (t->format != TV_TRACE_PFTRACE) {
+    if (t->format == TV_TRACE_JSON) {
         tv_json_newline(&t->json);
         tv_json_end_array(&t->json);
+    } else {
+        encode_counter(t, &(tv_trace_sample){.cycle = t->counter_cycle});
     }
-    tv_trace_encode_member(t, t->format == TV_TRACE_PERFETTO ? "otherData" : "summary_metrics");
+    tv_trace_encode_member(t, "summary_metrics");
 }
 
 bool tv_trace_encode_end(tv_trace_encoder *t)
 {
-    if (t->format == TV_TRACE_PFTRACE) {
-        end_member(t);
+    end_member(t);
+    if (t->format == TV_TRACE_PFTRACE)
         return tv_packets_finish(&t->packets) && !t->value.failed;
+    if (t->format == TV_TRACE_PERFETTO) {
+        tv_json_newline(&t->json);
+        tv_json_end_array(&t->json);
     }
     tv_json_end_object(&t->json);
     tv_json_newline(&t->json);

@@ -21,8 +21,8 @@ typedef struct tv_trace_encoder {
     char tracks[TRACKS_MAX][TRACK_NAME]; /* Chrome, Perfetto: names of engines that have a track, and "tokens" */
     bool has_events[TRACKS_MAX];         /* Perfetto: of the tracks */
     unsigned track_count;
-    const char *member; /* Perfetto: the member whose value is written to `value`, or NULL */
-    tv_buf value;
+    const char *member; /* not JSON: the one whose value is being written, or NULL … */
+    tv_buf value;       /* … Perfetto: here */
     tv_packets packets;
 } tv_trace_encoder;
 

@@ -130,6 +130,12 @@ static bool fill_event(trace_reader *r, tv_event *e)
     return fill_index(r, e) && parse_route(r, S_ROUTE_IN, &e->routes[0]) && parse_route(r, S_ROUTE_OUT, &e->routes[1]);
 }
 
+const char *tv_trace_metadata_name(const trace_reader *r)
+{
+    const char *phase = text_of(r, S_PHASE);
+    return phase && strcmp(phase, "M") == 0 ? text_of(r, S_NAME) : NULL;
+}
+
 /* ---- Samples ---- */
 
 bool tv_trace_add_sample(trace_reader *r, const tv_trace_sample *s)
@@ -142,6 +148,8 @@ bool tv_trace_add_sample(trace_reader *r, const tv_trace_sample *s)
 /* A counter. One without a window only ends the window before it. */
 static bool end_chrome_counter(trace_reader *r)
 {
+    if (!r->begun && !tv_trace_begin_events(r))
+        return false;
     double width = (double)integer_of(r, S_WINDOW);
     if (width == 0)
         return true;
@@ -215,6 +223,8 @@ bool tv_trace_end_event(trace_reader *r)
 bool tv_trace_send_event(trace_reader *r)
 {
     tv_event e = {.index = -1};
+    if (!r->begun && !tv_trace_begin_events(r))
+        return false;
     if (!fill_event(r, &e))
         return false;
     const char *lane = e.engine ? find_lane(r, e.engine, e.engine_id) : NULL;

@@ -52,6 +52,7 @@ typedef enum slot {
     S_FILE,
     S_LINE,
     S_PHASE,
+    S_NAME,
     S_CYCLE,
     S_WINDOW,
     S_STALLED,
@@ -189,6 +190,9 @@ bool tv_trace_is_given(trace_reader *r, const field *f);
 bool tv_trace_fill_integer(trace_reader *r, const field *f, uint64_t value); /* below INTEGER_LIMIT */
 bool tv_trace_fill_real(trace_reader *r, const field *f, double value);      /* finite */
 bool tv_trace_fill_text(trace_reader *r, const field *f, tv_sv text);
+
+/* event.c. The name of a metadata event (its "ph" is M), so far as it has come; NULL: it is none. */
+const char *tv_trace_metadata_name(const trace_reader *r);
 
 /* event.c: handle the event or sample whose values have been collected; send_event: it is one of a machine. false stops
  * the reader. */

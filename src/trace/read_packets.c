@@ -376,8 +376,6 @@ static bool fill_engine(tv_packet_reader *p, uint64_t id)
 static bool send_event(tv_packet_reader *p, const event_fields *e, const char *kind)
 {
     trace_reader *r = p->r;
-    if (!r->begun && !tv_trace_begin_events(r))
-        return false;
     tv_trace_begin_event(r);
     r->level = L_ARGS;
     for (unsigned i = 0; i < p->annotation_count; i++)

@@ -64,8 +64,12 @@ static bool end_capture(trace_reader *r)
         r->captured += tv_json_reader_offset(&r->json) - r->capture_offset;
         return true;
     }
-    return r->section == SECTION_SAMPLES ? tv_trace_end_sample(r, r->value.root)
-                                         : tv_trace_end_section(r, r->value.root);
+    if (r->section == SECTION_SAMPLES)
+        return tv_trace_end_sample(r, r->value.root);
+    bool good = tv_trace_end_section(r, r->value.root);
+    if (r->state == EVENT) /* a metadata event */
+        r->section = SECTION_CHROME;
+    return good;
 }
 
 /* After each event of a value that is captured or skipped. `good`: the builder has taken it. */
@@ -104,9 +108,24 @@ static bool begin_section(trace_reader *r, tv_sv name)
 
 /* ---- Members of events ---- */
 
+/* The value of a metadata event is one of the document. */
+static bool begin_metadata(trace_reader *r)
+{
+    const char *name = tv_trace_metadata_name(r);
+    if (!tv_trace_begin_section(r, tv_sv_of(name)))
+        return false;
+    if (r->section == SECTION_EVENTS || r->section == SECTION_CHROME || r->section == SECTION_SAMPLES)
+        return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "'%s' is not among metadata", r->section_name);
+    tv_json_builder_init(&r->value, &r->arena, CAPTURE_TREE_MAX);
+    begin_capture(r, &r->value, EVENT);
+    return true;
+}
+
 /* Unknown members of the JSON trace are kept. Those of Chrome trace events are for viewers. */
 static bool begin_unknown_member(trace_reader *r, tv_sv name)
 {
+    if (r->section == SECTION_CHROME && r->level == L_ARGS && tv_sv_is(name, "value") && tv_trace_metadata_name(r))
+        return begin_metadata(r);
     if (r->section == SECTION_CHROME) {
         begin_skip(r, EVENT);
         return true;
@@ -277,6 +296,8 @@ static bool on_begin_array(void *user)
     r->state = r->section == SECTION_SAMPLES ? SAMPLES : EVENTS;
     if (r->section == SECTION_SAMPLES && !r->begun)
         return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "the bandwidth samples come before the events");
+    if (r->section == SECTION_CHROME && !r->begun) /* metadata may precede the events */
+        return true;
     return r->section == SECTION_SAMPLES || tv_trace_begin_events(r);
 }
 
@@ -287,7 +308,7 @@ static bool on_end_array(void *user)
     if (is_inside_value(r))
         return continue_value(r, r->state == CAPTURE && tv_json_build_end_array(r->builder));
     r->state = TOP;
-    return true;
+    return r->begun || tv_trace_begin_events(r);
 }
 
 /* ---- The file ---- */

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installs the libraries of llama.cpp that the tests compare with, and loads them.
+"""Installs the peers that the tests compare with, and loads the libraries of llama.cpp.
 
-package.json names the npm package and its exact version; the package contains the libraries for Linux x86-64. It is
-installed once per build folder, into BUILD/tests/peers, from npm's cache where possible; nothing is run at installation.
+package.json names the npm packages and their exact versions: the libraries of llama.cpp for Linux x86-64, and Perfetto's
+viewer. They are installed once per build folder, into BUILD/tests/peers, from npm's cache where possible; nothing is run
+at installation.
 Where that is impossible, `Unavailable` states the reason, and a test is skipped with it (`skip`).
 """
 
@@ -30,7 +31,7 @@ def skip(reason):
 
 
 def install(build):
-    """Installs the package unless that is done, and returns the folder of the libraries."""
+    """Installs the packages unless that is done, and returns the folder of the libraries."""
     if platform.machine() != "x86_64":
         raise Unavailable(f"the peer's libraries are for x86_64, this host is {platform.machine()}")
     folder = os.path.join(os.path.abspath(build), "tests", "peers")
@@ -60,6 +61,14 @@ def install(build):
         with open(stamp, "w", encoding="utf-8") as file:
             file.write(wanted)
     return libraries
+
+
+def perfetto(build):
+    """The same, but returns the folder of Perfetto's viewer."""
+    if not shutil.which("node"):
+        raise Unavailable("node is not installed")
+    install(build)
+    return os.path.join(os.path.abspath(build), "tests", "peers", "node_modules", "@pinpoint-apm", "perfetto-ui")
 
 
 def load(libraries, stem):
