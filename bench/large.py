@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 
 SMALL, LARGE, STEPS = 1000000, 10000000, 40
+TRACES = {"packets": "trace.pftrace", "JSON": "trace.json"}
 SOURCE = """        .target pccx
         .rept %d
         memset fmap_shape[1], 8, 1, 1
@@ -51,20 +52,23 @@ def main():
         work = {"asm %d" % n: [trivet, "asm", path("%d.s" % n), "-o", elf(n), "--line-limit", "100000000", "-q"] for n in (SMALL, LARGE)}
         work.update({"check %d" % n: [trivet, "check", "-q", elf(n)] for n in (SMALL, LARGE)})
         work.update({"run %d" % n: [trivet, "run", "-q", elf(n)] for n in (SMALL, LARGE)})
-        work["trace"] = [trivet, "run", "-q", elf(SMALL), "--trace", path("trace.json")]
+        for name, file in TRACES.items():
+            work[name] = [trivet, "run", "-q", elf(SMALL), "--trace", path(file)]
         for name in ("run", "back"):
             work["debug " + name] = [trivet, "debug", elf(LARGE), "-q", "-x", path(name)]
         found = {name: [] for name in work}
         for _ in range(options.runs):
             for name, command in work.items():
                 found[name].append(measure(command))
+        sizes = {name: os.path.getsize(path(file)) for name, file in TRACES.items()}
     seconds = {name: statistics.median(s for s, _ in runs) for name, runs in found.items()}
     peak = {name: max(b for _, b in runs) for name, runs in found.items()}
     for name in ("asm", "check", "run"):
         small, large = seconds["%s %d" % (name, SMALL)], seconds["%s %d" % (name, LARGE)]
         print("%-6s %6.2f and %6.2f s, rate of the larger one %.2f (goal 0.9), %.0f bytes an instruction (goal 64)" %
               (name, small, large, LARGE / SMALL * small / large, peak["%s %d" % (name, LARGE)] / LARGE))
-    print("trace  %.1f times the run without it (goal 2)" % (seconds["trace"] / seconds["run %d" % SMALL]))
+    for name, file in TRACES.items():
+        print("trace  %.1f times the run without it (goal 2), %d bytes an instruction: %s" % (seconds[name] / seconds["run %d" % SMALL], sizes[name] / SMALL, name))
     back = statistics.median((b - a) / STEPS / a for (a, _), (b, _) in zip(found["debug run"], found["debug back"]))
     print("back   %.1f %% of the run for a step at its end (goal 2)" % (100 * back))
 

@@ -19,7 +19,7 @@ const APPEND = 1, FINALIZE = 2, QUERY = 3;
 const MESSAGE = 1, SEQ = 1, METHOD = 2, DATA = 101, SQL = 103, RESULT = 203;
 const COLUMN = 1, PROBLEM = 2, BATCH = 3;
 const CELLS = 1, INTEGERS = 2, REALS = 3, TEXTS = 5, IS_LAST = 6;
-const NULL_CELL = 1n, INTEGER_CELL = 2n, REAL_CELL = 3n, TEXT_CELL = 4n;
+const INTEGER_CELL = 2n, REAL_CELL = 3n, TEXT_CELL = 4n;
 
 // ---- Protocol Buffers
 
@@ -116,8 +116,9 @@ async function query(sql) {
                 const integers = numbers(of(INTEGERS)), texts = of(TEXTS).toString().split("\0"), reals = of(REALS);
                 let real = 0;
                 for (const kind of numbers(of(CELLS)))
-                    cells.push(kind === NULL_CELL ? null : kind === INTEGER_CELL ? Number(integers.shift())
-                               : kind === REAL_CELL ? reals.readDoubleLE(8 * real++) : kind === TEXT_CELL ? texts.shift() : undefined);
+                    cells.push(kind === INTEGER_CELL ? Number(integers.shift())
+                               : kind === REAL_CELL ? reals.readDoubleLE(8 * real++)
+                               : kind === TEXT_CELL ? texts.shift() : null);
                 last = last || all(batch, IS_LAST)[0] === 1n;
             }
         }
@@ -134,12 +135,13 @@ async function query(sql) {
 
 async function main() {
     process.chdir(folder); // where the engine finds its code
-    Object.assign(global, {self: global, require, __dirname: folder, __filename: path.join(folder, "engine_bundle.js")});
+    const engine = path.join(folder, "engine_bundle.js");
+    Object.assign(global, {self: global, require, __dirname: folder, __filename: engine});
     console.log = console.warn = () => {};
     let instantiated;
     const instantiate = WebAssembly.instantiate;
     WebAssembly.instantiate = (...args) => instantiated = instantiate(...args);
-    vm.runInThisContext(fs.readFileSync("engine_bundle.js", "utf8"), "engine_bundle.js");
+    vm.runInThisContext(fs.readFileSync(engine, "utf8"), engine);
     global.onmessage({data: {enginePort: port}});
     await instantiated;
     await new Promise((resolve) => setTimeout(resolve, 0)); // the engine has heard of it

@@ -332,6 +332,8 @@ static tv_status run_program(scene *s, const char *source, const char *profile, 
         status = tv_trace_convert(path, in_folder("c.vcd"), TV_TRACE_VCD, NULL, &s->sink);
     if (status == TV_OK)
         status = tv_trace_convert(path, in_folder("c.json.zst"), TV_TRACE_JSON, NULL, &s->sink);
+    if (status == TV_OK)
+        status = tv_trace_convert(path, in_folder("c.pftrace"), TV_TRACE_PFTRACE, NULL, &s->sink);
     return status;
 }
 
@@ -350,6 +352,11 @@ static tv_status run_cmdq(scene *s)
 {
     return run_program(s, "examples/cmdq/missing_dependency.json", "configs/cmdq-mobile.ini", TV_TRACE_JSON,
                        "t.json.zst");
+}
+
+static tv_status run_with_packets(scene *s)
+{
+    return run_program(s, "examples/cmdq/prefetch.json", "configs/cmdq-mobile.ini", TV_TRACE_JSON, "t.pftrace");
 }
 
 /* A program that runs several times: the machine keeps its timing from the first run that it has memory for. */
@@ -485,6 +492,7 @@ static const scenario scenarios[] = {
     {"run_pccx", run_pccx, TV_OK},
     {"run_opennpu", run_opennpu, TV_OK},
     {"run_cmdq", run_cmdq, TV_OK},
+    {"run_with_packets", run_with_packets, TV_OK},
     {"repeat_pccx", repeat_pccx, TV_OK},
     {"report_pccx", report_pccx, TV_OK, true},
     {"report_cmdq", report_cmdq, TV_OK, true},
