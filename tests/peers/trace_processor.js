@@ -23,30 +23,33 @@ const INTEGER_CELL = 2n, REAL_CELL = 3n, TEXT_CELL = 4n;
 
 // ---- Protocol Buffers
 
-function number(value) {
+function number(value)
+{
     const out = [];
     let v = BigInt(value);
     for (; v >= 128n; v >>= 7n)
         out.push(Number(v & 127n) | 128);
-    return Buffer.from([...out, Number(v)]);
+    return Buffer.from([...out, Number(v) ]);
 }
 
-const field = (n, value) => Buffer.concat([number(n << 3), number(value)]);
-const block = (n, value) => Buffer.concat([number(n << 3 | 2), number(value.length), value]);
+const field = (n, value) => Buffer.concat([ number(n << 3), number(value) ]);
+const block = (n, value) => Buffer.concat([ number(n << 3 | 2), number(value.length), value ]);
 
 // The number at an offset and the offset behind it; undefined: it is cut off.
-function readNumber(buffer, at) {
+function readNumber(buffer, at)
+{
     let value = 0n;
     for (let shift = 0n; at < buffer.length; shift += 7n) {
         const byte = buffer[at++];
         value |= BigInt(byte & 127) << shift;
         if (byte < 128)
-            return [BigInt.asIntN(64, value), at];
+            return [ BigInt.asIntN(64, value), at ];
     }
     return undefined;
 }
 
-function numbers(buffer) {
+function numbers(buffer)
+{
     const out = [];
     for (let at = 0, value; at < buffer.length; out.push(value))
         [value, at] = readNumber(buffer, at);
@@ -54,7 +57,8 @@ function numbers(buffer) {
 }
 
 // Pairs of a number and a value: a number, or bytes.
-function fields(buffer) {
+function fields(buffer)
+{
     const out = [];
     for (let at = 0; at < buffer.length;) {
         let tag, value, start;
@@ -66,24 +70,24 @@ function fields(buffer) {
             if (kind === 2)
                 [value, start] = readNumber(buffer, at);
             else
-                [value, start] = [kind === 1 ? 8 : 4, at];
+                [value, start] = [ kind === 1 ? 8 : 4, at ];
             at = start + Number(value);
             value = buffer.subarray(start, at);
         }
-        out.push([Number(tag >> 3n), value]);
+        out.push([ Number(tag >> 3n), value ]);
     }
     return out;
 }
 
-const all = (pairs, n) => pairs.filter(([name]) => name === n).map(([, value]) => value);
+const all = (pairs, n) => pairs.filter(([ name ]) => name === n).map(([, value ]) => value);
 
 // ---- The engine
 
 let received = Buffer.alloc(0), answered = () => {};
 const port = {
-    onmessage: null,
+    onmessage : null,
     postMessage(data) {
-        received = Buffer.concat([received, Buffer.from(data)]);
+        received = Buffer.concat([ received, Buffer.from(data) ]);
         for (let head; received.length > 1 && (head = readNumber(received, 1)) !== undefined;) {
             const [length, start] = head, end = start + Number(length);
             if (received.length < end)
@@ -97,13 +101,17 @@ const port = {
 
 let seq = 0;
 const request = (method, args, isLast) => new Promise((resolve) => {
-    answered = (answer) => { if (isLast(answer)) resolve(); };
-    const message = Buffer.concat([field(SEQ, seq++), field(METHOD, method), ...args]);
-    port.onmessage({data: new Uint8Array(block(MESSAGE, message))});
+    answered = (answer) => {
+        if (isLast(answer))
+            resolve();
+    };
+    const message = Buffer.concat([ field(SEQ, seq++), field(METHOD, method), ...args ]);
+    port.onmessage({data : new Uint8Array(block(MESSAGE, message))});
 });
 
 // A query's rows, of which each is an object.
-async function query(sql) {
+async function query(sql)
+{
     const cells = [];
     let columns = null, problem = null;
     const isLast = (answer) => {
@@ -117,14 +125,15 @@ async function query(sql) {
                 let real = 0;
                 for (const kind of numbers(of(CELLS)))
                     cells.push(kind === INTEGER_CELL ? Number(integers.shift())
-                               : kind === REAL_CELL ? reals.readDoubleLE(8 * real++)
-                               : kind === TEXT_CELL ? texts.shift() : null);
+                               : kind === REAL_CELL  ? reals.readDoubleLE(8 * real++)
+                               : kind === TEXT_CELL  ? texts.shift()
+                                                     : null);
                 last = last || all(batch, IS_LAST)[0] === 1n;
             }
         }
         return last || problem !== null;
     };
-    await request(QUERY, [block(SQL, block(1, Buffer.from(sql)))], isLast);
+    await request(QUERY, [ block(SQL, block(1, Buffer.from(sql))) ], isLast);
     if (problem !== null)
         throw new Error(problem);
     const rows = [];
@@ -133,20 +142,21 @@ async function query(sql) {
     return rows;
 }
 
-async function main() {
+async function main()
+{
     process.chdir(folder); // where the engine finds its code
     const engine = path.join(folder, "engine_bundle.js");
-    Object.assign(global, {self: global, require, __dirname: folder, __filename: engine});
+    Object.assign(global, {self : global, require, __dirname : folder, __filename : engine});
     console.log = console.warn = () => {};
     let instantiated;
     const instantiate = WebAssembly.instantiate;
     WebAssembly.instantiate = (...args) => instantiated = instantiate(...args);
     vm.runInThisContext(fs.readFileSync(engine, "utf8"), engine);
-    global.onmessage({data: {enginePort: port}});
+    global.onmessage({data : {enginePort : port}});
     await instantiated;
     await new Promise((resolve) => setTimeout(resolve, 0)); // the engine has heard of it
     for (let at = 0; at < bytes.length; at += CHUNK)
-        await request(APPEND, [block(DATA, bytes.subarray(at, at + CHUNK))], () => true);
+        await request(APPEND, [ block(DATA, bytes.subarray(at, at + CHUNK)) ], () => true);
     await request(FINALIZE, [], () => true);
     const found = [];
     for (const sql of queries)
