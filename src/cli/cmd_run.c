@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trivet run: execute and time programs on one machine, one after another. */
+#include <errno.h>
 #include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -367,21 +368,36 @@ static void free_job(job *j)
     outputs_free(&j->outputs);
 }
 
-static bool is_folder(const char *path)
+/* Whether the one file is a folder. A name that cannot be one is reported when it is opened. */
+static tv_status find_folder(cli *c, bool *folder)
 {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    *folder = false;
+    if (c->file_count != 1)
+        return TV_OK;
+    if (stat(c->files[0], &info) == 0) {
+        *folder = S_ISDIR(info.st_mode);
+        return TV_OK;
+    }
+    if (errno != EIO && errno != ENOMEM)
+        return TV_OK;
+    cli_error(c, CLI_E_FILE, NULL, "cannot read '%s': %s", c->files[0], strerror(errno));
+    return TV_ERR_IO;
 }
 
 static int run_programs(cli *c)
 {
     job j = {.c = c};
-    if (c->file_count == 1 && is_folder(c->files[0]))
+    bool folder;
+    tv_status status = find_folder(c, &folder);
+    if (status != TV_OK)
+        return cli_exit_status(status);
+    if (folder)
         return infer_run_folder(c);
     if (cli_has(c, "input") || cli_has(c, "output"))
         return cli_error(c, CLI_E_CONFLICT, "--load and --save-outputs are for programs",
                          "--input and --output apply to the folder of a compiled network");
-    tv_status status = open_machine(&j);
+    status = open_machine(&j);
     if (status == TV_OK)
         status = run_memory_open(&j.memory, c, j.machine, const_programs(&j), j.count);
     if (status == TV_OK)

@@ -65,7 +65,7 @@ static tv_status record_answer(conversation *v, const char *message)
     if (!v->j->text)
         return TV_ERR_MEMORY;
     tv_status status = answer_message(v, message);
-    if (fclose(v->j->text) != 0 || !exchange->message)
+    if (fclose(v->j->text) != 0 || !exchange->answer || !exchange->message) /* fclose allocates the answer */
         status = TV_ERR_MEMORY;
     return status;
 }

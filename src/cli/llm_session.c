@@ -53,6 +53,8 @@ tv_status llm_open_session(llm_job *j, const char *target, const char *sample, t
                            tv_llm_session **session)
 {
     char emit[4096];
+    *config = NULL;
+    *session = NULL;
     bool all = llm_is_all_targets(j), host = strcmp(target, "host") == 0;
     const char *directory = cli_value(j->c, "emit");
     if (directory && all) {
@@ -80,8 +82,6 @@ tv_status llm_open_session(llm_job *j, const char *target, const char *sample, t
                           .sample = sample,
                           .progress = {show_progress, j},
                           .outputs = outputs};
-    *config = NULL;
-    *session = NULL;
     if (!host)
         status = cli_make_config(j->c, target, all, config);
     own.config = *config;

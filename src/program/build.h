@@ -43,6 +43,12 @@ static inline uint64_t tv_builder_count(const tv_builder *builder)
     return builder->words.len / (builder->isa->word_bits / 8);
 }
 
+/* Whether there is no program: no word came, and none was lost for want of memory. */
+static inline bool tv_builder_is_empty(const tv_builder *builder)
+{
+    return builder->words.len == 0 && !builder->words.failed;
+}
+
 /* Puts a label (at most 15 characters) before the next word, unless it is already the latest label. */
 void tv_builder_label(tv_builder *builder, const char *name);
 

@@ -204,6 +204,7 @@ uint32_t cmdq_lower_finish_entry(cmdq_lowering *l)
     if (l->has_tile)
         l->deps.failed |= !TV_VEC_PUSH(&buffer_at(l, l->tile_buffer)->writers, ((cmdq_lower_write){id, l->tile}));
     uint32_t count = cmdq_lower_order_end(&l->order, l->deps.data, (uint32_t)l->deps.count);
+    l->deps.failed |= cmdq_lower_order_failed(&l->order);
     tv_queue_builder_end_entry(l->builder, l->block_name, l->deps.data, count);
     l->deps.count = 0;
     l->read_count = l->write_count = 0;

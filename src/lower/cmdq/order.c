@@ -70,6 +70,11 @@ static void merge_clock(const cmdq_lower_order *order, uint32_t *clock, uint32_t
     *own = *own > order->positions.data[before] ? *own : order->positions.data[before];
 }
 
+bool cmdq_lower_order_failed(const cmdq_lower_order *order)
+{
+    return order->owners.failed || order->positions.failed || order->clocks.failed || order->last.failed;
+}
+
 uint32_t cmdq_lower_order_end(cmdq_lower_order *order, uint32_t *deps, uint32_t count)
 {
     uint32_t entry = (uint32_t)order->owners.count, last, kept = 0;
@@ -80,7 +85,7 @@ uint32_t cmdq_lower_order_end(cmdq_lower_order *order, uint32_t *deps, uint32_t 
               TV_VEC_PUSH(&order->positions, last == NO_ENTRY ? 1 : order->positions.data[last] + 1);
     for (uint32_t e = 0; e < order->engines && ok; e++)
         ok = TV_VEC_PUSH(&order->clocks, 0);
-    if (!ok) { /* the vectors remember it; without them all dependencies are kept */
+    if (!ok) { /* cmdq_lower_order_failed */
         order->engines = 0;
         return count;
     }

@@ -31,4 +31,7 @@ void cmdq_lower_order_transfer(cmdq_lower_order *order);
  * Dependencies are on earlier entries, each once. */
 uint32_t cmdq_lower_order_end(cmdq_lower_order *order, uint32_t *deps, uint32_t count);
 
+/* Whether there was no memory: then all dependencies are kept, which is another program. */
+bool cmdq_lower_order_failed(const cmdq_lower_order *order);
+
 #endif

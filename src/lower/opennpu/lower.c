@@ -71,7 +71,7 @@ static void begin_program(lowering *l, const tv_diag_sink *sink)
 static tv_status end_program(lowering *l)
 {
     TV_TRY(l->m.e.status);
-    if (tv_builder_count(&l->m.e.program) > 0 || l->segments == 0)
+    if (!tv_builder_is_empty(&l->m.e.program) || l->segments == 0)
         TV_TRY(run_segment(l));
     l->steps++;
     return TV_OK;

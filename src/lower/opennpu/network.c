@@ -142,7 +142,7 @@ static void begin_program(opennpu_network *net, uint32_t node)
 static tv_status end_program(opennpu_network *net)
 {
     TV_TRY(net->m.e.status);
-    return tv_builder_count(&net->m.e.program) > 0 ? run_segment(net) : TV_OK;
+    return tv_builder_is_empty(&net->m.e.program) ? TV_OK : run_segment(net);
 }
 
 /* ---- Tensors ---- */

@@ -273,7 +273,7 @@ tv_status pccx_net_run(pccx_network *w, const tv_diag_sink *sink)
     pccx_net_flush(w);
     s->now = 0;
     memset(s->free_at, 0, sizeof s->free_at);
-    if (!tv_builder_count(&w->l.program))
+    if (tv_builder_is_empty(&w->l.program))
         return TV_OK;
     if (w->l.emit && w->l.steps == 0)
         TV_TRY(pccx_net_list_program(w, sink));
