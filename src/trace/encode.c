@@ -17,7 +17,7 @@ void tv_trace_encoder_init(tv_trace_encoder *t, FILE *out, tv_trace_format forma
     t->track_count = 0;
     t->member = NULL;
     t->value = (tv_buf){0};
-    memset(t->has_events, 0, sizeof t->has_events);
+    memset(t->engines, 0, sizeof t->engines);
     t->packets.interned = (tv_buf){0};
     if (format == TV_TRACE_PFTRACE)
         tv_packets_init(&t->packets, out, t->clock_hz);
@@ -324,13 +324,24 @@ void tv_trace_encode_member(tv_trace_encoder *t, const char *name)
 
 /* ---- Packets ---- */
 
+/* Whether the event has to name its engine: the readers take that of the track's event before. */
+static bool names_engine(tv_trace_encoder *t, const tv_event *e, unsigned track)
+{
+    if (!e->engine || track == 0 || e->kind == TV_EVENT_TOKEN)
+        return e->engine != NULL;
+    char *known = t->engines[track - 1].name;
+    if (strcmp(known, e->engine) == 0 && *known && t->engines[track - 1].id == e->engine_id)
+        return false;
+    bool fits = strlen(e->engine) < TRACK_NAME;
+    snprintf(known, TRACK_NAME, "%s", fits ? e->engine : "");
+    t->engines[track - 1].id = e->engine_id;
+    return true;
+}
+
 static void encode_packets_of_event(tv_trace_encoder *t, const tv_event *e)
 {
     unsigned track = track_of(t, e);
-    bool first = track && !t->has_events[track - 1];
-    if (track)
-        t->has_events[track - 1] = true;
-    tv_packets_event(&t->packets, e, track, first);
+    tv_packets_event(&t->packets, e, track, names_engine(t, e, track));
 }
 
 /* ---- The document ---- */

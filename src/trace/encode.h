@@ -19,10 +19,13 @@ typedef struct tv_trace_encoder {
     double clock_hz;
     uint64_t counter_cycle;              /* Chrome: up to which the bandwidth counter is written */
     char tracks[TRACKS_MAX][TRACK_NAME]; /* Chrome, Perfetto: names of engines that have a track, and "tokens" */
-    bool has_events[TRACKS_MAX];         /* Perfetto: of the tracks */
     unsigned track_count;
-    const char *member; /* not JSON: the one whose value is being written, or NULL … */
-    tv_buf value;       /* … Perfetto: here */
+    struct {
+        char name[TRACK_NAME]; /* "": none */
+        unsigned id;
+    } engines[TRACKS_MAX]; /* Perfetto: the latest that the events of a track name */
+    const char *member;    /* not JSON: the one whose value is being written, or NULL … */
+    tv_buf value;          /* … Perfetto: here */
     tv_packets packets;
 } tv_trace_encoder;
 

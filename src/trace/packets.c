@@ -381,10 +381,10 @@ static void name_event(event_writer *w, const tv_event *e)
         annotate_text(w, A_OP, e->op);
 }
 
-/* The first event of a track has the engine of all of them. A CMD_EVENT takes a cycle, the other instants none. */
-static void annotate_event(event_writer *w, const tv_event *e, bool first)
+/* A CMD_EVENT takes a cycle, the other instants none. */
+static void annotate_event(event_writer *w, const tv_event *e, bool names_engine)
 {
-    if (e->engine && first) {
+    if (names_engine) {
         annotate_text(w, A_ENGINE, e->engine);
         annotate(w, A_ENGINE_ID, ANNOTATION_UNSIGNED, e->engine_id);
     }
@@ -421,7 +421,7 @@ static void write_slice_end(tv_packets *t, uint64_t cycle, unsigned track)
     end_event(&w);
 }
 
-void tv_packets_event(tv_packets *t, const tv_event *e, unsigned track, bool first)
+void tv_packets_event(tv_packets *t, const tv_event *e, unsigned track, bool names_engine)
 {
     if (t->text_count >= TEXTS_MAX || t->source_count >= SOURCES_MAX)
         clear_state(t);
@@ -434,7 +434,7 @@ void tv_packets_event(tv_packets *t, const tv_event *e, unsigned track, bool fir
     if (e->file)
         w.at = put_field(w.at, EVENT_SOURCE, source_id(t, e->file, e->line));
     name_event(&w, e);
-    annotate_event(&w, e, first);
+    annotate_event(&w, e, names_engine);
     end_event(&w);
     if (slice)
         write_slice_end(t, e->end, track);

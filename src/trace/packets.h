@@ -50,8 +50,8 @@ void tv_packets_track(tv_packets *packets, unsigned number, const char *name);
 /* A member of the document, whose value is this JSON text. */
 void tv_packets_member(tv_packets *packets, const char *name, tv_sv json);
 
-/* `track`: its number; 0: the machine. `first`: no event of the track precedes it. */
-void tv_packets_event(tv_packets *packets, const tv_event *event, unsigned track, bool first);
+/* `track`: its number; 0: the machine. `names_engine`: its engine is not that of the track's event before. */
+void tv_packets_event(tv_packets *packets, const tv_event *event, unsigned track, bool names_engine);
 
 void tv_packets_sample(tv_packets *packets, const tv_trace_sample *sample);
 

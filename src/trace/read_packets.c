@@ -10,7 +10,7 @@
 #include "base/wire.h"
 #include "trace/perfetto.h"
 
-enum { PACKET_MAX = 4 << 20, IDS_MAX = 1 << 17, TEXTS_MAX = 64 << 20, ANNOTATIONS_MAX = 64 };
+enum { PACKET_MAX = 4 << 20, IDS_MAX = 1 << 17, TEXTS_MAX = 64 << 20, TRACK_IDS_MAX = 4096, ANNOTATIONS_MAX = 64 };
 
 enum { MAP_CATEGORY, MAP_NAME, MAP_ANNOTATION, MAP_SOURCE, MAP_TEXT, MAPS };
 
@@ -20,9 +20,9 @@ typedef struct entry {
     uint64_t line;
 } entry;
 
-/* The engine of a track, from its first event. NULL: not known yet. */
+/* The engine of a track: the latest that its events name. "": not known yet. */
 typedef struct track {
-    char *engine;
+    char engine[TRACK_NAME];
     uint64_t engine_id;
 } track;
 
@@ -65,8 +65,6 @@ void tv_packet_reader_free(tv_packet_reader *p)
 {
     if (!p)
         return;
-    for (size_t i = 0; i < p->tracks.count; i++)
-        free(p->tracks.data[i].engine);
     for (unsigned m = 0; m < MAPS; m++)
         TV_VEC_FINI(&p->maps[m]);
     TV_VEC_FINI(&p->tracks);
@@ -346,29 +344,32 @@ static bool fill_source(tv_packet_reader *p, const event_fields *e)
            tv_trace_fill_integer(p->r, field_of(p, "line"), source->line);
 }
 
+/* The engine of later events of the track, unless its name is too long for one. */
 static bool keep_engine(tv_packet_reader *p, uint64_t id)
 {
-    trace_reader *r = p->r;
-    if (id >= IDS_MAX)
-        return tv_trace_error(r, TV_CODE(TRACE_LIMIT), NULL, "a track's id is larger than is read");
+    const trace_reader *r = p->r;
+    const char *engine = (const char *)r->texts.data + r->values[S_ENGINE].text;
+    if (id >= TRACK_IDS_MAX)
+        return tv_trace_error(p->r, TV_CODE(TRACE_LIMIT), NULL, "a track's id is larger than is read");
     while (p->tracks.count <= id)
-        if (!TV_VEC_PUSH(&p->tracks, ((track){NULL, 0})))
-            return tv_trace_no_memory(r);
+        if (!TV_VEC_PUSH(&p->tracks, ((track){"", 0})))
+            return tv_trace_no_memory(p->r);
     track *t = &p->tracks.data[id];
-    free(t->engine);
+    snprintf(t->engine, sizeof t->engine, "%s", strlen(engine) < TRACK_NAME ? engine : "");
     t->engine_id = is_given(p, S_ENGINE_ID) ? r->values[S_ENGINE_ID].integer : 0;
-    t->engine = strdup((const char *)r->texts.data + r->values[S_ENGINE].text);
-    return t->engine != NULL || tv_trace_no_memory(r);
+    return true;
 }
 
-/* The first event of a track names its engine. */
-static bool fill_engine(tv_packet_reader *p, uint64_t id)
+/* An event that names no engine has that of the track's event before. */
+static bool fill_engine(tv_packet_reader *p, const event_fields *e, const char *kind)
 {
-    if (is_given(p, S_ENGINE))
-        return keep_engine(p, id);
-    if (id >= p->tracks.count || !p->tracks.data[id].engine)
+    if (e->track == TRACK_MACHINE || strcmp(kind, tv_trace_kind_names[TV_EVENT_TOKEN]) == 0)
         return true;
-    const track *t = &p->tracks.data[id];
+    if (is_given(p, S_ENGINE))
+        return keep_engine(p, e->track);
+    if (e->track >= p->tracks.count || !p->tracks.data[e->track].engine[0])
+        return true;
+    const track *t = &p->tracks.data[e->track];
     return fill_text(p, L_ARGS, "engine", tv_sv_of(t->engine)) &&
            (is_given(p, S_ENGINE_ID) || tv_trace_fill_integer(p->r, field_of(p, "engine_id"), t->engine_id));
 }
@@ -385,7 +386,7 @@ static bool send_event(tv_packet_reader *p, const event_fields *e, const char *k
         bool issue = strcmp(kind, tv_trace_kind_names[TV_EVENT_COMMAND]) == 0;
         tv_trace_fill_integer(r, field_of(p, "end_cycle"), r->values[S_START].integer + issue);
     }
-    return fill_name(p, e, kind) && fill_source(p, e) && fill_engine(p, e->track) &&
+    return fill_name(p, e, kind) && fill_source(p, e) && fill_engine(p, e, kind) &&
            fill_text(p, L_CHROME, "cat", tv_sv_of(kind)) && tv_trace_send_event(r);
 }
 

@@ -196,6 +196,10 @@ def awkward_events_stay(t):
     for e in events:
         e["details"].pop("position", None) if e["type"] != "TOKEN_EVENT" else None
     events[0]["details"]["route_out"] = "0xff"
+    events += [event(engine="engine %d" % i, op="B", start=i, end=i + 2) for i in range(300)] + [event("MARKER_EVENT", engine=None, index=None, op="m")]
+    events += [event(engine="long" * 20 + str(i % 3), engine_id=i % 2, start=i, end=i + 1) for i in range(9)] + [event(engine="TE", engine_id=i % 2) for i in range(5)]
+    events += [event("TOKEN_EVENT", engine=e, op="decode", index=None, position=i, tokens=1, start=i, end=i + 1) for i, e in enumerate(("TE", None, "TE"))]
+    events += [event("STAT_OUT", engine=None, op=None, index=None, start=3, end=3), event(engine="")]
     events += [event(op="op %d" % (i % 1500), layer="layer %d" % (i % 700), file="file %d" % (i % 3), line=i, start=i, end=i + 1) for i in range(70000)]
     samples = [{"cycle": 64 * i, "window_cycles": 64, "dram_read_bytes": i / 3, "dram_write_bytes": 0.1, "stall_cycles": 12345678.9} for i in (0, 1, 5)]
     file = trace(*events, samples=samples, summary={"cycles_total": 10, "engines": {}, "own": 1.25e-300}, note=[1, {"a": awkward}], other=None)
