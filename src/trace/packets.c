@@ -123,6 +123,8 @@ static void flush(tv_packets *t)
 
 static inline void append(tv_packets *t, const void *bytes, size_t n)
 {
+    if (n == 0) /* `bytes` may be NULL */
+        return;
     if (n > PACKET_STAGE - t->staged) {
         flush(t);
         if (n > PACKET_STAGE) {
