@@ -188,22 +188,6 @@ static void put_escape(tv_json_writer *w, unsigned char c)
     put_byte(w, c < 32 ? letters[c] : (char)c);
 }
 
-/* Well-formed, down to every continuation byte: unlike a reader's texts these have not been parsed before. */
-static bool is_utf8(tv_sv text)
-{
-    for (size_t i = 0; i < text.len;) {
-        unsigned char lead = (unsigned char)text.ptr[i];
-        size_t n = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-        if (n > text.len - i)
-            return false;
-        for (size_t k = 1; k < n; k++)
-            if (((unsigned char)text.ptr[i + k] & 0xC0) != 0x80)
-                return false;
-        i += n;
-    }
-    return tv_sv_is_utf8(text);
-}
-
 /* Writes the character at `i` as \u escapes if a terminal would obey it, after the bytes from *run on. Returns its
  * length, or 0 if it is another one. */
 static size_t put_unsafe(tv_json_writer *w, tv_sv text, size_t *run, size_t i)
@@ -267,7 +251,7 @@ static void put_string(tv_json_writer *w, tv_sv text)
     bool has_high = false, utf8;
     for (size_t i = 0; i < text.len; i++)
         has_high |= (unsigned char)text.ptr[i] >= 0x80;
-    utf8 = !has_high || is_utf8(text);
+    utf8 = !has_high || tv_sv_is_whole_utf8(text);
     put_byte(w, '"');
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.ptr[i];

@@ -26,6 +26,21 @@ bool tv_sv_is_utf8(tv_sv a)
     return true;
 }
 
+bool tv_sv_is_whole_utf8(tv_sv text)
+{
+    for (size_t i = 0; i < text.len;) {
+        unsigned char lead = (unsigned char)text.ptr[i];
+        size_t n = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+        if (n > text.len - i)
+            return false;
+        for (size_t k = 1; k < n; k++)
+            if (((unsigned char)text.ptr[i + k] & 0xC0) != 0x80)
+                return false;
+        i += n;
+    }
+    return tv_sv_is_utf8(text);
+}
+
 /* The set of the characters of a text; some characters share a bit. */
 static uint64_t character_set(tv_sv text)
 {

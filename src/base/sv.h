@@ -41,6 +41,9 @@ bool tv_sv_is_nocase(tv_sv a, const char *text);
 /* Well-formed UTF-8, checking only lead bytes and second bytes: the JSON parser has checked the others. */
 bool tv_sv_is_utf8(tv_sv a);
 
+/* Well-formed UTF-8, down to every continuation byte. */
+bool tv_sv_is_whole_utf8(tv_sv text);
+
 /* Compares texts like strcmp, but runs of digits as numbers: "blk.2" comes before "blk.10". */
 int tv_compare_numbered(const char *a, const char *b);
 

@@ -22,8 +22,8 @@ typedef struct tv_wire {
 typedef struct tv_wire_field {
     unsigned number;
     tv_wire_kind kind;
-    uint64_t value; /* unless kind is LENGTH; of 4 or 8 bytes: little endian */
-    tv_sv bytes;    /* LENGTH: inside of the message */
+    uint64_t value; /* of 4 or 8 bytes: little endian; LENGTH: the length */
+    tv_sv bytes;    /* inside of the message; of NUMBER: its `ptr` is NULL */
 } tv_wire_field;
 
 static inline tv_wire tv_wire_of(tv_sv message)

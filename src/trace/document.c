@@ -68,7 +68,8 @@ static section find_section(const trace_reader *r, tv_sv name)
         [SECTION_SAMPLES] = "bandwidth_samples", [SECTION_RUN] = "run_metadata",
         [SECTION_CONFIG] = "config_snapshot",    [SECTION_SUMMARY] = "summary_metrics",
         [SECTION_VERSION] = "version",           [SECTION_TIME_UNIT] = "displayTimeUnit"};
-    if (tv_sv_is(name, "otherData") && (r->sections_given >> SECTION_CHROME & 1))
+    bool of_document = r->depth == 1; /* not of a metadata event */
+    if (tv_sv_is(name, "otherData") && of_document && (r->sections_given >> SECTION_CHROME & 1))
         return SECTION_SUMMARY;
     unsigned s = 0;
     while (s < SECTION_UNKNOWN && !tv_sv_is(name, names[s]))

@@ -251,20 +251,22 @@ static void encode_chrome_counter(tv_trace_encoder *t, const tv_trace_sample *s)
     tv_json_end_object(w);
 }
 
-static void encode_counter(tv_trace_encoder *t, const tv_trace_sample *s)
+static void encode_counter(tv_trace_encoder *t, const tv_trace_sample *s, bool is_zero)
 {
     if (t->format == TV_TRACE_PFTRACE)
-        tv_packets_sample(&t->packets, s);
+        tv_packets_sample(&t->packets, s, is_zero);
     else
         encode_chrome_counter(t, s);
 }
+
+static void encode_zero(tv_trace_encoder *t) { encode_counter(t, &(tv_trace_sample){.cycle = t->counter_cycle}, true); }
 
 /* The sample, after a zero if there is none up to it. */
 static void encode_counters(tv_trace_encoder *t, const tv_trace_sample *s)
 {
     if (s->cycle > t->counter_cycle)
-        encode_counter(t, &(tv_trace_sample){.cycle = t->counter_cycle});
-    encode_counter(t, s);
+        encode_zero(t);
+    encode_counter(t, s, false);
     t->counter_cycle = s->cycle + s->window_cycles;
 }
 
@@ -413,7 +415,7 @@ void tv_trace_encode_begin_summary(tv_trace_encoder *t)
         tv_json_newline(&t->json);
         tv_json_end_array(&t->json);
     } else {
-        encode_counter(t, &(tv_trace_sample){.cycle = t->counter_cycle});
+        encode_zero(t);
     }
     tv_trace_encode_member(t, "summary_metrics");
 }

@@ -18,14 +18,14 @@ typedef struct tv_trace_encoder {
     tv_trace_format format;
     double clock_hz;
     uint64_t counter_cycle;              /* Chrome: up to which the bandwidth counter is written */
-    char tracks[TRACKS_MAX][TRACK_NAME]; /* Chrome, Perfetto: names of engines that have a track, and "tokens" */
+    char tracks[TRACKS_MAX][TRACK_NAME]; /* not JSON: names of engines that have a track, and "tokens" */
     unsigned track_count;
     struct {
         char name[TRACK_NAME]; /* "": none */
         unsigned id;
-    } engines[TRACKS_MAX]; /* Perfetto: the latest that the events of a track name */
+    } engines[TRACKS_MAX]; /* packets: the latest that the events of a track name */
     const char *member;    /* not JSON: the one whose value is being written, or NULL … */
-    tv_buf value;          /* … Perfetto: here */
+    tv_buf value;          /* … packets: here */
     tv_packets packets;
 } tv_trace_encoder;
 

@@ -130,10 +130,27 @@ static bool fill_event(trace_reader *r, tv_event *e)
     return fill_index(r, e) && parse_route(r, S_ROUTE_IN, &e->routes[0]) && parse_route(r, S_ROUTE_OUT, &e->routes[1]);
 }
 
-const char *tv_trace_metadata_name(const trace_reader *r)
+/* ---- Metadata ---- */
+
+bool tv_trace_may_be_metadata(const trace_reader *r)
 {
     const char *phase = text_of(r, S_PHASE);
-    return phase && strcmp(phase, "M") == 0 ? text_of(r, S_NAME) : NULL;
+    return !phase || strcmp(phase, "M") == 0;
+}
+
+/* A metadata event with a value is a member of the document. */
+static bool end_metadata(trace_reader *r)
+{
+    const char *name = text_of(r, S_NAME);
+    if (!name || !r->metadata)
+        return true;
+    if (!tv_trace_begin_section(r, tv_sv_of(name)))
+        return false;
+    if (r->section == SECTION_EVENTS || r->section == SECTION_CHROME || r->section == SECTION_SAMPLES)
+        return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "'%s' is not among metadata", r->section_name);
+    bool good = r->section == SECTION_TIME_UNIT || tv_trace_end_section(r, r->metadata);
+    r->section = SECTION_CHROME;
+    return good;
 }
 
 /* ---- Samples ---- */
@@ -171,7 +188,9 @@ bool tv_trace_end_sample(trace_reader *r, const tv_json_value *object)
     const tv_json_value *values[TV_COUNTOF(names)];
     for (unsigned i = 0; i < TV_COUNTOF(names); i++) {
         const tv_json_value *v = values[i] = tv_json_get(object, names[i]);
-        bool valid = i < INTEGERS ? tv_json_is(v, TV_JSON_INTEGER) && v->integer >= 0 : !v || tv_json_is_number(v);
+        bool valid = i < INTEGERS
+                         ? tv_json_is(v, TV_JSON_INTEGER) && v->integer >= 0 && (uint64_t)v->integer < INTEGER_LIMIT
+                         : !v || tv_json_is_number(v);
         if (!valid)
             return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "'%s' of the bandwidth sample that ends here is %s",
                                   names[i], v ? "not such a number" : "missing");
@@ -211,6 +230,8 @@ bool tv_trace_end_event(trace_reader *r)
             return report_missing(r, "ph");
         if (strcmp(phase, "C") == 0)
             return end_chrome_counter(r);
+        if (strcmp(phase, "M") == 0)
+            return end_metadata(r);
         if (strcmp(phase, "X") != 0 && strcmp(phase, "i") != 0) /* names, and events of other tools */
             return true;
         if (!has_value(r, S_START))

@@ -53,6 +53,7 @@ void tv_trace_begin_event(trace_reader *r)
     tv_json_builder_init(&r->details, &r->event_arena, CAPTURE_TREE_MAX);
     r->captured = 0;
     r->given = 0;
+    r->metadata = NULL;
     r->texts.len = 0;
     r->level = r->section == SECTION_CHROME ? L_CHROME : L_EVENT;
     r->field = NULL;
@@ -82,6 +83,8 @@ bool tv_trace_fill_real(trace_reader *r, const field *f, double value)
 
 bool tv_trace_fill_text(trace_reader *r, const field *f, tv_sv text)
 {
+    if (r->has_packets && !tv_sv_is_whole_utf8(text))
+        return tv_trace_error(r, TV_CODE(TRACE_PACKET), NULL, "'%s' is not UTF-8", f->name.ptr);
     if (text.len > TEXT_MAX || memchr(text.ptr, '\0', text.len))
         return tv_trace_error(r, TV_CODE(TRACE_LIMIT), NULL,
                               text.len > TEXT_MAX ? "'%s' has more than 64 KiB" : "'%s' contains a NUL", f->name.ptr);

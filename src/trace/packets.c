@@ -16,8 +16,9 @@ enum { ROLE_NAME = 1, ROLE_STALL = 2, ROLE_VALUE = 4 };
 
 enum { SOURCES_MAX = 1 << 16, TEXTS_MAX = PACKET_TEXTS / 2, STALL_NAMES = PACKET_TEXTS };
 
-/* An event without its long texts: at most 20 annotations. */
-enum { EVENT_BYTES = 512, HEAD_BYTES = 64 };
+/* HEAD_BYTES: the head of a message or of a packet, of at most four numbers. ANNOTATION_BYTES: a tag, a length, and the
+ * numbers of the name and the value, or a real value. FIELDS_BYTES: an event's fields besides its annotations. */
+enum { HEAD_BYTES = 64, ANNOTATION_BYTES = 2 + 2 + 2 + 10, FIELDS_BYTES = 64, EVENT_BYTES = 512 };
 
 /* The annotations, as the args of Chrome trace events name them. */
 typedef enum annotation {
@@ -56,6 +57,8 @@ static const char *const annotation_names[ANNOTATIONS] = {
     [A_WINDOW] = "window_cycles", [A_READ] = "dram_read_bytes", [A_WRITTEN] = "dram_write_bytes",
     [A_STALLED] = "stall_cycles",
 };
+
+_Static_assert(ANNOTATIONS *ANNOTATION_BYTES + FIELDS_BYTES <= EVENT_BYTES, "every annotation once");
 
 /* Categories are numbered as the kinds, from 1, and one more. */
 enum { MEMBER_CATEGORY = TV_EVENT_ACCESS + 2 };
@@ -179,6 +182,7 @@ static void intern(tv_packets *t, unsigned map, uint64_t id, tv_sv text)
     append_text(&entry, ENTRY_TEXT, text);
     append_message(&t->interned, map, &entry);
     tv_buf_fini(&entry);
+    t->interned_bytes += text.len;
 }
 
 /* Clears the state of the packets, and interns what is the same in each. */
@@ -189,6 +193,7 @@ static void clear_state(tv_packets *t)
     memset(t->sources, 0, sizeof t->sources);
     t->text_count = 0;
     t->source_count = 0;
+    t->interned_bytes = 0;
     for (unsigned k = 0; k < TV_COUNTOF(tv_trace_kind_names); k++)
         if (tv_trace_kind_names[k])
             intern(t, INTERNED_CATEGORY, k + 1, tv_sv_of(tv_trace_kind_names[k]));
@@ -259,6 +264,7 @@ static uint32_t source_id(tv_packets *t, const char *file, unsigned line)
     append_number(&entry, SOURCE_LINE, line);
     append_message(&t->interned, INTERNED_SOURCE, &entry);
     tv_buf_fini(&entry);
+    t->interned_bytes += strlen(file);
     return s->id;
 }
 
@@ -389,6 +395,8 @@ static void annotate_event(event_writer *w, const tv_event *e, bool names_engine
     if (names_engine) {
         annotate_text(w, A_ENGINE, e->engine);
         annotate(w, A_ENGINE_ID, ANNOTATION_UNSIGNED, e->engine_id);
+    } else if (!e->engine && e->engine_id) {
+        annotate(w, A_ENGINE_ID, ANNOTATION_UNSIGNED, e->engine_id);
     }
     if (e->index >= 0)
         annotate(w, e->kind == TV_EVENT_TOKEN ? A_POSITION : A_INSTRUCTION, ANNOTATION_UNSIGNED, (uint64_t)e->index);
@@ -425,7 +433,7 @@ static void write_slice_end(tv_packets *t, uint64_t cycle, unsigned track)
 
 void tv_packets_event(tv_packets *t, const tv_event *e, unsigned track, bool names_engine)
 {
-    if (t->text_count >= TEXTS_MAX || t->source_count >= SOURCES_MAX)
+    if (t->text_count >= TEXTS_MAX || t->source_count >= SOURCES_MAX || t->interned_bytes >= PACKET_INTERNED_MAX)
         clear_state(t);
     event_writer w = {.t = t};
     bool slice = e->kind == TV_EVENT_ENGINE || e->kind == TV_EVENT_STALL || e->kind == TV_EVENT_TOKEN;
@@ -461,10 +469,10 @@ static void write_counter(tv_packets *t, unsigned track, const tv_trace_sample *
     end_event(&w);
 }
 
-void tv_packets_sample(tv_packets *t, const tv_trace_sample *s)
+void tv_packets_sample(tv_packets *t, const tv_trace_sample *s, bool is_zero)
 {
     double cycles = s->window_cycles ? (double)s->window_cycles : 1;
-    write_counter(t, TRACK_READ, s, s->read / cycles, s->window_cycles != 0);
+    write_counter(t, TRACK_READ, s, s->read / cycles, !is_zero);
     write_counter(t, TRACK_WRITTEN, s, s->written / cycles, false);
 }
 
@@ -528,13 +536,12 @@ void tv_packets_member(tv_packets *t, const char *name, tv_sv json)
 
 void tv_packets_init(tv_packets *t, FILE *out, double clock_hz)
 {
-    static const uint8_t is_first[] = {1};
     uint8_t head[HEAD_BYTES];
     memset(t, 0, offsetof(tv_packets, stage));
     t->out = out;
     t->ns_per_cycle = 1e9 / clock_hz;
     /* seven bytes, so that the file does not begin as one in JSON can: with white space and a bracket */
-    uint8_t *p = put_field(put_sequence(head, FLAG_CLEARED), PACKET_IS_FIRST, is_first[0]);
+    uint8_t *p = put_field(put_sequence(head, FLAG_CLEARED), PACKET_IS_FIRST, true);
     uint8_t front[HEAD_BYTES];
     append(t, front, (size_t)(put_length(front, TRACE_PACKET, (size_t)(p - head)) - front));
     append(t, head, (size_t)(p - head));

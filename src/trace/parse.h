@@ -18,6 +18,8 @@ enum {
     CHUNK = 1 << 18,
     TOKEN_MAX = 4 << 20,
     DEPTH_MAX = 64,
+    VALUE_DEPTH_MAX = 60, /* of a captured value, which other forms have at other depths */
+    METADATA_MAX = 16 << 20,
     CAPTURE_MAX = 1 << 20,
     CAPTURE_TREE_MAX = 64 << 20,
     TEXT_MAX = 1 << 16,
@@ -125,7 +127,7 @@ typedef struct trace_reader {
 
     const uint8_t *chunk;
     uint64_t line, line_start, base; /* at the beginning of the chunk; offsets in the document */
-    bool has_packets;                /* the file is one of packets; `base` is where the current one begins */
+    bool has_packets;                /* packets are read; `base` is where the current one begins */
 
     state state, after_value; /* after_value: the state after CAPTURE or SKIP */
     unsigned depth, outer_depth;
@@ -138,6 +140,9 @@ typedef struct trace_reader {
     tv_json_builder value, members, details;
     uint64_t capture_offset; /* where CAPTURE began */
     uint64_t captured;       /* bytes of earlier unknown members of the event */
+
+    const tv_json_value *metadata; /* of the current Chrome trace event: its value, or NULL … */
+    uint64_t metadata_bytes;       /* … and the bytes of all such */
 
     const tv_json_value *run, *config, *summary;
     const tv_json_value *unknown[MEMBERS_MAX];
@@ -191,8 +196,8 @@ bool tv_trace_fill_integer(trace_reader *r, const field *f, uint64_t value); /* 
 bool tv_trace_fill_real(trace_reader *r, const field *f, double value);      /* finite */
 bool tv_trace_fill_text(trace_reader *r, const field *f, tv_sv text);
 
-/* event.c. The name of a metadata event (its "ph" is M), so far as it has come; NULL: it is none. */
-const char *tv_trace_metadata_name(const trace_reader *r);
+/* event.c. Whether the Chrome trace event that comes may be one of metadata. */
+bool tv_trace_may_be_metadata(const trace_reader *r);
 
 /* event.c: handle the event or sample whose values have been collected; send_event: it is one of a machine. false stops
  * the reader. */

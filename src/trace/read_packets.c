@@ -10,14 +10,26 @@
 #include "base/wire.h"
 #include "trace/perfetto.h"
 
-enum { PACKET_MAX = 4 << 20, IDS_MAX = 1 << 17, TEXTS_MAX = 64 << 20, TRACK_IDS_MAX = 4096, ANNOTATIONS_MAX = 64 };
+/* JSON_MAX: a member of the document, whose text may have escapes that were not in the file that it comes from.
+ * TEXT_COST: of a short text, besides its bytes. */
+enum {
+    JSON_MAX = 6 * CAPTURE_MAX,
+    PACKET_MAX = 8 << 20,
+    IDS_MAX = 1 << 17,
+    TEXTS_MAX = 64 << 20,
+    TEXT_COST = 32,
+    TRACK_IDS_MAX = 4096,
+    ANNOTATIONS_MAX = 64
+};
+
+_Static_assert(TEXTS_MAX > 2 * PACKET_INTERNED_MAX, "what the writer interns is read");
 
 enum { MAP_CATEGORY, MAP_NAME, MAP_ANNOTATION, MAP_SOURCE, MAP_TEXT, MAPS };
 
-/* A text, and the line of a source location. NULL: none has the number. */
+/* A text, and the line of a source location. None has the number unless `state` is that of the reader. */
 typedef struct entry {
     const char *text;
-    uint64_t line;
+    uint64_t line, state;
 } entry;
 
 /* The engine of a track: the latest that its events name. "": not known yet. */
@@ -34,9 +46,11 @@ struct tv_packet_reader {
     tv_arena texts;    /* of the maps … */
     size_t text_bytes; /* … and their length */
     entry_list maps[MAPS];
+    uint64_t state; /* how often it was cleared, and 1 */
     TV_VEC(track) tracks;
     tv_sv annotations[ANNOTATIONS_MAX]; /* of the event under way */
     unsigned annotation_count;
+    bool has_samples;
 };
 
 /* An event, as its fields are found. */
@@ -47,7 +61,8 @@ typedef struct event_fields {
 
 bool tv_begins_packets(const uint8_t *bytes, size_t size)
 {
-    return size >= 2 && bytes[0] == (TRACE_PACKET << 3 | TV_WIRE_LENGTH) && !strchr(" \t\r\n{", bytes[1]);
+    return size >= 2 && bytes[0] == (TRACE_PACKET << 3 | TV_WIRE_LENGTH) && bytes[1] < ' ' &&
+           !strchr("\t\n\r", bytes[1]);
 }
 
 tv_packet_reader *tv_packet_reader_new(trace_reader *r)
@@ -55,6 +70,7 @@ tv_packet_reader *tv_packet_reader_new(trace_reader *r)
     tv_packet_reader *reader = calloc(1, sizeof *reader);
     if (reader) {
         reader->r = r;
+        reader->state = 1;
         r->has_packets = true;
         r->section = SECTION_CHROME; /* whose args are the annotations */
     }
@@ -88,8 +104,7 @@ static bool is_whole(tv_packet_reader *p, const tv_wire *wire)
 
 static void clear_maps(tv_packet_reader *p)
 {
-    for (unsigned m = 0; m < MAPS; m++)
-        p->maps[m].count = 0;
+    p->state++;
     tv_arena_fini(&p->texts);
     p->texts = (tv_arena){0};
     p->text_bytes = 0;
@@ -103,13 +118,13 @@ static bool set_entry(tv_packet_reader *p, unsigned map, uint64_t id, tv_sv text
     if (memchr(text.ptr, '\0', text.len))
         return form_error(p, "an interned text contains a NUL");
     while (list->count <= id)
-        if (!TV_VEC_PUSH(list, ((entry){NULL, 0})))
+        if (!TV_VEC_PUSH(list, ((entry){NULL, 0, 0})))
             return tv_trace_no_memory(p->r);
     const char *copy = tv_arena_str(&p->texts, text);
     if (!copy)
         return tv_trace_no_memory(p->r);
-    p->text_bytes += text.len + 1;
-    list->data[id] = (entry){copy, line};
+    p->text_bytes += text.len + TEXT_COST;
+    list->data[id] = (entry){copy, line, p->state};
     return true;
 }
 
@@ -145,7 +160,7 @@ static bool read_interned(tv_packet_reader *p, tv_sv message)
 /* NULL: no packet has defined it, which is reported. */
 static const entry *find_entry(tv_packet_reader *p, unsigned map, uint64_t id)
 {
-    if (id < p->maps[map].count && p->maps[map].data[id].text)
+    if (id < p->maps[map].count && p->maps[map].data[id].state == p->state)
         return &p->maps[map].data[id];
     tv_trace_error(p->r, TV_CODE(TRACE_FORM), NULL, "no packet before defines the text %" PRIu64, id);
     return NULL;
@@ -159,6 +174,12 @@ typedef struct annotation {
     tv_sv name_text, text; /* name_text.ptr is NULL if the name is interned */
 } annotation;
 
+static bool is_value(unsigned number)
+{
+    return number == ANNOTATION_UNSIGNED || number == ANNOTATION_REAL || number == ANNOTATION_TEXT ||
+           number == ANNOTATION_POINTER || number == ANNOTATION_JSON || number == ANNOTATION_INTERNED;
+}
+
 static bool read_annotation(tv_packet_reader *p, tv_sv message, annotation *out)
 {
     tv_wire wire = tv_wire_of(message);
@@ -169,7 +190,7 @@ static bool read_annotation(tv_packet_reader *p, tv_sv message, annotation *out)
             out->name = f.value;
         } else if (f.number == ANNOTATION_NAME_TEXT && f.kind == TV_WIRE_LENGTH) {
             out->name_text = f.bytes;
-        } else {
+        } else if (is_value(f.number)) {
             out->value_field = f.number;
             out->value = f.value;
             out->text = f.bytes;
@@ -236,13 +257,15 @@ static bool read_member(tv_packet_reader *p)
         return false;
     if (a.value_field != ANNOTATION_JSON || !a.text.ptr)
         return form_error(p, "a member of the document is not in JSON");
+    if (!tv_sv_is_whole_utf8(a.name_text))
+        return tv_trace_error(r, TV_CODE(TRACE_PACKET), NULL, "a member's name is not UTF-8");
     if (!tv_trace_begin_section(r, a.name_text))
         return false;
     if (r->section == SECTION_EVENTS || r->section == SECTION_CHROME || r->section == SECTION_SAMPLES)
         return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "'%s' is not among packets", r->section_name);
-    if (a.text.len > CAPTURE_MAX)
+    if (a.text.len > JSON_MAX)
         return tv_trace_error(r, TV_CODE(TRACE_LIMIT), NULL, "'%s' is larger than %d MiB", r->section_name,
-                              CAPTURE_MAX >> 20);
+                              JSON_MAX >> 20);
     const tv_json_value *value = tv_json_parse(&r->arena, a.text, CAPTURE_TREE_MAX, &error);
     if (!value && error.kind == TV_JSON_MEMORY)
         return tv_trace_no_memory(r);
@@ -258,6 +281,7 @@ static bool read_member(tv_packet_reader *p)
 
 static bool read_sample(tv_packet_reader *p)
 {
+    trace_reader *r = p->r;
     tv_trace_sample s = {0};
     annotation a;
     struct {
@@ -288,7 +312,10 @@ static bool read_sample(tv_packet_reader *p)
                 *members[m].real = real;
         }
     }
-    return s.window_cycles == 0 || tv_trace_add_sample(p->r, &s);
+    if (p->annotation_count == 0) /* a zero between samples, or a counter that has no members */
+        return true;
+    p->has_samples = true;
+    return !r->handler->sample || r->handler->sample(r->handler->user, &s) || tv_trace_no_memory(r);
 }
 
 /* ---- Events ---- */
@@ -340,6 +367,10 @@ static bool fill_source(tv_packet_reader *p, const event_fields *e)
     if (!e->source)
         return true;
     const entry *source = find_entry(p, MAP_SOURCE, e->source);
+    if (source && (tv_trace_is_given(p->r, field_of(p, "file")) || tv_trace_is_given(p->r, field_of(p, "line"))))
+        return false;
+    if (source && source->line > UINT32_MAX)
+        return form_error(p, "the line of a source location is larger than 2^32");
     return source && fill_text(p, L_ARGS, "file", tv_sv_of(source->text)) &&
            tv_trace_fill_integer(p->r, field_of(p, "line"), source->line);
 }
@@ -377,6 +408,8 @@ static bool fill_engine(tv_packet_reader *p, const event_fields *e, const char *
 static bool send_event(tv_packet_reader *p, const event_fields *e, const char *kind)
 {
     trace_reader *r = p->r;
+    if (p->has_samples)
+        return form_error(p, "an event comes after the bandwidth samples");
     tv_trace_begin_event(r);
     r->level = L_ARGS;
     for (unsigned i = 0; i < p->annotation_count; i++)
@@ -384,7 +417,10 @@ static bool send_event(tv_packet_reader *p, const event_fields *e, const char *k
             return false;
     if (is_given(p, S_START) && !is_given(p, S_END)) {
         bool issue = strcmp(kind, tv_trace_kind_names[TV_EVENT_COMMAND]) == 0;
-        tv_trace_fill_integer(r, field_of(p, "end_cycle"), r->values[S_START].integer + issue);
+        uint64_t end = r->values[S_START].integer + issue;
+        if (end >= INTEGER_LIMIT)
+            return form_error(p, "an event ends after cycle 2^62");
+        tv_trace_fill_integer(r, field_of(p, "end_cycle"), end);
     }
     return fill_name(p, e, kind) && fill_source(p, e) && fill_engine(p, e, kind) &&
            fill_text(p, L_CHROME, "cat", tv_sv_of(kind)) && tv_trace_send_event(r);
@@ -438,9 +474,10 @@ static bool read_packet(tv_packet_reader *p, tv_sv message)
             clear_maps(p);
         else if (f.number == PACKET_TRACK_EVENT && f.kind == TV_WIRE_LENGTH)
             event = f.bytes;
-        else if (f.number == PACKET_INTERNED_DATA && f.kind == TV_WIRE_LENGTH && !read_interned(p, f.bytes))
-            return false;
     }
+    for (wire = tv_wire_of(message); tv_wire_next(&wire, &f);) /* wherever the flags are */
+        if (f.number == PACKET_INTERNED_DATA && f.kind == TV_WIRE_LENGTH && !read_interned(p, f.bytes))
+            return false;
     return is_whole(p, &wire) && (!event.ptr || read_event(p, event));
 }
 
@@ -516,7 +553,9 @@ bool tv_packet_reader_feed(tv_packet_reader *p, const uint8_t *bytes, size_t siz
 
 bool tv_packet_reader_finish(tv_packet_reader *p)
 {
-    if (p->pending.len)
+    if (p->pending.len == 0)
+        p->r->has_packets = false; /* errors from here on are of no packet */
+    else
         return tv_trace_error(p->r, TV_CODE(TRACE_PACKET), "a run that was stopped leaves no whole trace",
                               "the file ends too early");
     return p->r->begun || tv_trace_begin_events(p->r);

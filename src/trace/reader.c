@@ -57,6 +57,15 @@ static void begin_skip(trace_reader *r, state after)
     r->state = SKIP;
 }
 
+static bool end_metadata(trace_reader *r)
+{
+    r->metadata = r->value.root;
+    r->metadata_bytes += tv_json_reader_offset(&r->json) - r->capture_offset;
+    return r->metadata_bytes <= METADATA_MAX ||
+           tv_trace_error(r, TV_CODE(TRACE_LIMIT), NULL, "the metadata events are larger than %d MiB",
+                          METADATA_MAX >> 20);
+}
+
 static bool end_capture(trace_reader *r)
 {
     r->state = r->after_value;
@@ -64,12 +73,10 @@ static bool end_capture(trace_reader *r)
         r->captured += tv_json_reader_offset(&r->json) - r->capture_offset;
         return true;
     }
-    if (r->section == SECTION_SAMPLES)
-        return tv_trace_end_sample(r, r->value.root);
-    bool good = tv_trace_end_section(r, r->value.root);
-    if (r->state == EVENT) /* a metadata event */
-        r->section = SECTION_CHROME;
-    return good;
+    if (r->state == EVENT)
+        return end_metadata(r);
+    return r->section == SECTION_SAMPLES ? tv_trace_end_sample(r, r->value.root)
+                                         : tv_trace_end_section(r, r->value.root);
 }
 
 /* After each event of a value that is captured or skipped. `good`: the builder has taken it. */
@@ -86,6 +93,9 @@ static bool continue_value(trace_reader *r, bool good)
     if (earlier + tv_json_reader_offset(&r->json) - r->capture_offset > CAPTURE_MAX)
         return tv_trace_error(r, TV_CODE(TRACE_LIMIT), NULL, "'%s' is larger than %d MiB", r->section_name,
                               CAPTURE_MAX >> 20);
+    if (r->depth - r->outer_depth > VALUE_DEPTH_MAX)
+        return tv_trace_error(r, TV_CODE(TRACE_LIMIT), NULL, "'%s' is nested deeper than %d levels", r->section_name,
+                              VALUE_DEPTH_MAX);
     return r->depth == r->outer_depth ? end_capture(r) : true;
 }
 
@@ -108,26 +118,22 @@ static bool begin_section(trace_reader *r, tv_sv name)
 
 /* ---- Members of events ---- */
 
-/* The value of a metadata event is one of the document. */
-static bool begin_metadata(trace_reader *r)
+/* The value of a metadata event may be one of the document, which is known at the end of the event. */
+static void begin_metadata(trace_reader *r)
 {
-    const char *name = tv_trace_metadata_name(r);
-    if (!tv_trace_begin_section(r, tv_sv_of(name)))
-        return false;
-    if (r->section == SECTION_EVENTS || r->section == SECTION_CHROME || r->section == SECTION_SAMPLES)
-        return tv_trace_error(r, TV_CODE(TRACE_FORM), NULL, "'%s' is not among metadata", r->section_name);
+    r->section_name = "a metadata event";
     tv_json_builder_init(&r->value, &r->arena, CAPTURE_TREE_MAX);
     begin_capture(r, &r->value, EVENT);
-    return true;
 }
 
 /* Unknown members of the JSON trace are kept. Those of Chrome trace events are for viewers. */
 static bool begin_unknown_member(trace_reader *r, tv_sv name)
 {
-    if (r->section == SECTION_CHROME && r->level == L_ARGS && tv_sv_is(name, "value") && tv_trace_metadata_name(r))
-        return begin_metadata(r);
     if (r->section == SECTION_CHROME) {
-        begin_skip(r, EVENT);
+        if (r->level == L_ARGS && tv_sv_is(name, "value") && tv_trace_may_be_metadata(r))
+            begin_metadata(r);
+        else
+            begin_skip(r, EVENT);
         return true;
     }
     tv_json_builder *builder = r->level == L_EVENT ? &r->members : &r->details;

@@ -114,6 +114,7 @@ class Faults(Suite):
                           ["run", "-q", os.path.join(examples, "pccx/softmax.s"), "--trace", "t.json"],
                           ["run", "-q", os.path.join(examples, "pccx/pipeline.s"), "--trace", "u.json"],
                           ["run", "-q", os.path.join(examples, "pccx/pipeline.s"), "--trace", "u.json.zst"],
+                          ["run", "-q", os.path.join(examples, "pccx/pipeline.s"), "--trace", "u.pftrace"],
                           ["run", "-q", os.path.join(examples, "pccx/pipeline.s"), "--perfetto", "p.json"]):
             self.expect(" ".join(arguments), self.call(*arguments, cwd=self.inputs)[0] == 0)
         self.write("inputs/script.txt", "step 3\nwhere\nback\nbreak 5\ncontinue\nwhy\ninfo engines\ninfo registers\ninfo queues\nprint 1 + 2\n")

@@ -106,6 +106,11 @@ static void test_a_receiver_can_do_without_energy(void **state)
         tv_machine_trace(machine, NULL);
         assert_int_equal(s.events, 0);
         check_equal_intervals(s.energy, (tv_energy){0});
+        tv_machine_trace(machine, &(tv_trace_sink){.event = add_event, .user = &s}); /* the next receiver has them */
+        assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+        (void)tv_machine_run(machine, NULL, NULL);
+        tv_machine_trace(machine, NULL);
+        assert_true(s.events > 0);
         tv_machine_free(machine);
         tv_program_free(program);
         tv_config_free(config);

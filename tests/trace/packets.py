@@ -6,7 +6,7 @@
 
 A file of packets has what the JSON trace has, so that conversions there and back give the same bytes; what viewers show
 of it is compared with the JSON trace by a decoder of its own, with the numbers of Perfetto's reference. Damaged and
-hostile files must be rejected, or read, in bounded time and memory.  tests/peers/trace_processor.py asks Perfetto itself.
+hostile files must be rejected, or read, in bounded time and memory.  tests/peers/perfetto.py asks Perfetto itself.
 """
 
 import json
@@ -196,12 +196,13 @@ def awkward_events_stay(t):
     for e in events:
         e["details"].pop("position", None) if e["type"] != "TOKEN_EVENT" else None
     events[0]["details"]["route_out"] = "0xff"
-    events += [event(engine="engine %d" % i, op="B", start=i, end=i + 2) for i in range(300)] + [event("MARKER_EVENT", engine=None, index=None, op="m")]
+    events += [event(engine="engine %d" % i, op="B", start=i, end=i + 2) for i in range(300)] + [event("MARKER_EVENT", engine=None, engine_id=3, index=None, op="m")]
     events += [event(engine="long" * 20 + str(i % 3), engine_id=i % 2, start=i, end=i + 1) for i in range(9)] + [event(engine="TE", engine_id=i % 2) for i in range(5)]
     events += [event("TOKEN_EVENT", engine=e, op="decode", index=None, position=i, tokens=1, start=i, end=i + 1) for i, e in enumerate(("TE", None, "TE"))]
     events += [event("STAT_OUT", engine=None, op=None, index=None, start=3, end=3), event(engine="")]
     events += [event(op="op %d" % (i % 1500), layer="layer %d" % (i % 700), file="file %d" % (i % 3), line=i, start=i, end=i + 1) for i in range(70000)]
-    samples = [{"cycle": 64 * i, "window_cycles": 64, "dram_read_bytes": i / 3, "dram_write_bytes": 0.1, "stall_cycles": 12345678.9} for i in (0, 1, 5)]
+    samples = [{"cycle": 3, "window_cycles": 0, "dram_read_bytes": 1.5, "dram_write_bytes": 0, "stall_cycles": 0}] + [{"cycle": 64 * i, "window_cycles": 64, "dram_read_bytes": i / 3, "dram_write_bytes": 0.1, "stall_cycles": 12345678.9} for i in (1, 2, 5)] + [
+               {"cycle": 1000 + 64 * i, "window_cycles": 64, "dram_read_bytes": i, "dram_write_bytes": 0, "stall_cycles": 0} for i in range(70000)]
     file = trace(*events, samples=samples, summary={"cycles_total": 10, "engines": {}, "own": 1.25e-300}, note=[1, {"a": awkward}], other=None)
     t.write("a.json", json.dumps(file))
     t.good("trace", "convert", "a.json", "-o", "b.json")
@@ -301,7 +302,13 @@ def hostile(t):
             ("a text of 70,000 bytes", head + packet(field(12, field(2, field(1, 1) + field(2, "x" * 70000)))) + tail, "TV-T003", "interned"),
             ("texts of 80 MB", head + b"".join(packet(field(12, field(2, field(1, i) + field(2, "x" * 65000)))) for i in range(1300)) + tail, "TV-T003", "interned"),
             ("a NUL", head + packet(field(12, field(2, field(1, 1) + field(2, "x\0y")))) + tail, "TV-T002", "NUL"),
-            ("a NUL in an annotation", engine(times + annotation(1, 6, "x\0")), "TV-T002", "given twice"),
+            ("a NUL in an annotation", head + packet(event_of(1, 101, field(3, 1) + annotation(1, 6, "x\0") + times)) + tail, "TV-T003", "NUL"),
+            ("an annotation twice", engine(times + annotation(1, 6, "x")), "TV-T002", "given twice"),
+            ("a text that is not UTF-8", head + packet(event_of(1, 101, field(3, 1) + annotation(1, 6, b"a\xe2\x82A") + times)) + tail, "TV-T007", "UTF-8"),
+            ("the last cycle", head + packet(event_of(3, 101, field(3, 2) + annotation(1, 6, "TE") + annotation(2, 3, 2 ** 62 - 1))) + tail, "TV-T002", ""),
+            ("an event after the samples", head + packet(event_of(4, 2, annotation(2, 3, 1) + field(4, field(10, "window_cycles") + field(3, 64)))) + parts[4] + tail,
+             "TV-T002", "after the bandwidth samples"),
+            ("nothing at the end", head, "TV-T002", "the trace has no summary_metrics [TV-T002]"),
             ("no such category", head + packet(event_of(1, 101, field(3, 77))) + tail, "TV-T002", "no packet before defines"),
             ("no category", head + packet(event_of(1, 101, b"")) + tail, "TV-T002", "no category"),
             ("no such name", engine(times + field(10, 1000)), "TV-T002", "no packet before defines"),
@@ -322,10 +329,38 @@ def hostile(t):
             ("cleared", head + parts[0] + texts + tail, "TV-T002", "no packet before defines"),
             ("other tools' packets", parts[0] + packet(event_of(1, 7, field(22, "c") + field(23, "f"))), "TV-T002", "")):
         rejected(t, name, data, (code,), says)
+    cleared = packet(field(13, 1) + field(12, field(2, field(1, 131071) + field(2, "x"))))
+    rejected(t, "a state that is cleared often", parts[0] + cleared * 50000 + packet(event_of(1, 101, field(3, 1))), ("TV-T002",))
+    engines = b"".join(packet(event_of(1, 100 + i, field(3, 1) + annotation(1, 17, 1) + times)) for i in range(30000))
+    rejected(t, "a long engine on many tracks", head + packet(field(12, field(29, field(1, 1) + field(2, "x" * 65000)))) + engines + tail, ("TV-T003",))
     many = head + packet(event_of(1, 101, field(3, 1) + annotation(1, 6, "TE") + times)) * 200000 + tail
     t.write("many.pftrace", many)
     status, text, wrong = t.run_bounded(["trace", "many.pftrace"])
     t.check("many packets", wrong or (status and "exit status %s: %s" % (status, text[:200])))
+
+
+def fields_come_in_any_order(t):
+    """As other programs write them: by number; with fields that are not known."""
+    parts = small()
+    turned = [field(1, b"".join(field(n, v) for n, v in sorted(fields(one(p, 1)), key=lambda f: f[0]))) for p in parts]
+    t.check("another order", turned[1] == parts[1])
+    unknown = packet(event_of(1, 101, field(3, 1) + annotation(1, 6, "TE") + field(4, field(1, 2) + field(3, 1) + field(99, 7)) + annotation(3, 3, 5) + field(98, 1)))
+    for name, data in (("by number", turned), ("unknown fields", parts[:4] + [unknown] + parts[-1:])):
+        t.write("small.pftrace", b"".join(data))
+        t.good("trace", "convert", "small.pftrace", "-o", "small.json")
+        t.equal(name, len(json.loads(read(t, "small.json"))["timeline_events"]), 1)
+
+
+def long_paths_stay_small(t):
+    """Paths of sources are interned, and a file that is written can be read."""
+    for length, ratio in ((72, 0.35), (2000, 1.0)):
+        events = [event("CMD_EVENT", file="x" * length, line=i % 7, start=i, end=i + 1) for i in range(40000)]
+        t.write("a.json", json.dumps(trace(*events)))
+        t.good("trace", "convert", "a.json", "-o", "b.json")
+        t.good("trace", "convert", "b.json", "-o", "a.pftrace")
+        t.good("trace", "convert", "a.pftrace", "-o", "c.json")
+        t.equal("a path of %d" % length, read(t, "c.json") == read(t, "b.json"), True)
+        t.check("size with a path of %d" % length, len(read(t, "a.pftrace")) > ratio * len(read(t, "b.json")) and "%d" % len(read(t, "a.pftrace")))
 
 
 def the_place_of_an_error_is_its_packet(t):
@@ -337,7 +372,7 @@ def the_place_of_an_error_is_its_packet(t):
     t.check("no line", not text.startswith("bad.pftrace: error: ") and text)
 
 
-GROUPS = [conversions_lose_nothing, awkward_events_stay, pipes_and_zstd, damaged, hostile, the_place_of_an_error_is_its_packet]
+GROUPS = [conversions_lose_nothing, awkward_events_stay, pipes_and_zstd, damaged, hostile, fields_come_in_any_order, long_paths_stay_small, the_place_of_an_error_is_its_packet]
 
 
 def main():

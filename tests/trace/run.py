@@ -150,6 +150,9 @@ def conversions(t):
         t.good("trace", "convert", "b.perfetto.json.zst", "-o", "c.perfetto.json")
         for file in ("a.perfetto.json", "c.perfetto.json"):
             check_chrome(t, "%s %s" % (name, file), meaning(t.path(file)))
+        t.write("sorted.json", json.dumps(meaning(t.path("a.perfetto.json")), sort_keys=True))
+        turned, straight = t.summary("sorted.json"), t.summary("a.perfetto.json")
+        t.equal(name + " with members in another order", turned, straight)
         t.equal(name + " JSON to Perfetto", meaning(t.path("c.perfetto.json")), meaning(t.path("a.perfetto.json")))
         t.good("trace", "convert", "a.perfetto.json", "-o", "back.json")
         want = meaning(t.path("a.json"))
