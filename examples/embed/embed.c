@@ -35,7 +35,7 @@ int main(void)
         tv_machine_load(machine, program, &sink) != TV_OK)
         return 2;
 
-    tv_machine_trace(machine, &(tv_trace_sink){print_event, NULL});
+    tv_machine_trace(machine, &(tv_trace_sink){.event = print_event});
     if (tv_machine_run(machine, NULL, NULL) == TV_FAULT)
         printf("fault: %s\n", tv_machine_fault(machine)->message);
 

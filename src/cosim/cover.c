@@ -140,7 +140,7 @@ static void count_event(void *user, const tv_event *event)
 tv_status tv_cover_attach(tv_cover *c, tv_machine *machine, const tv_diag_sink *sink)
 {
     tv_commit_sink commits = {count_commit, c};
-    tv_trace_sink events = {count_event, c};
+    tv_trace_sink events = {.event = count_event, .user = c, .without_energy = 1};
     if (c->machine || machine->target->isa != c->isa)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(COVER_USE), NULL,
                        c->machine ? "a machine is attached to the coverage already"
