@@ -93,11 +93,21 @@ static uint8_t *put_real(uint8_t *p, unsigned field, double value)
     return p + sizeof bits;
 }
 
-static void append_text(tv_buf *buf, unsigned field, tv_sv text)
+static void append_bytes(tv_buf *buf, unsigned field, tv_sv bytes)
 {
     uint8_t head[HEAD_BYTES];
-    tv_buf_append(buf, head, (size_t)(put_length(head, field, text.len) - head));
-    tv_buf_append(buf, text.ptr, text.len);
+    tv_buf_append(buf, head, (size_t)(put_length(head, field, bytes.len) - head));
+    tv_buf_append(buf, bytes.ptr, bytes.len);
+}
+
+/* A text is UTF-8: of another one the bytes above ASCII become '?', as in JSON. */
+static void append_text(tv_buf *buf, unsigned field, tv_sv text)
+{
+    append_bytes(buf, field, text);
+    if (buf->failed || tv_sv_is_whole_utf8(text))
+        return;
+    for (uint8_t *p = buf->data + buf->len - text.len; p < buf->data + buf->len; p++)
+        *p = *p < 0x80 ? *p : '?';
 }
 
 static void append_number(tv_buf *buf, unsigned field, uint64_t value)
@@ -112,7 +122,7 @@ static void append_message(tv_buf *buf, unsigned field, tv_buf *message)
     if (message->failed)
         buf->failed = true;
     else
-        append_text(buf, field, (tv_sv){(const char *)message->data, message->len});
+        append_bytes(buf, field, (tv_sv){(const char *)message->data, message->len});
     message->len = 0;
 }
 

@@ -263,6 +263,18 @@ def annotation(name, kind, value):
     return field(4, field(1, name) + field(kind, value))
 
 
+def texts_are_utf8(t):
+    """The name of a source that is not, as JSON has it."""
+    name = t.path("").encode() + b"a\xe2\x82.json"
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "cmdq", "prefetch.json"), "rb") as f, open(name, "wb") as out:
+        out.write(f.read())
+    t.good("run", "-q", os.fsdecode(name), "--trace", "a.json")
+    t.good("run", "-q", os.fsdecode(name), "--trace", "a.pftrace")
+    t.good("trace", "convert", "a.pftrace", "-o", "b.json")
+    t.equal("the same in JSON", read(t, "b.json"), read(t, "a.json"))
+    t.check("replaced", b"a??.json" not in read(t, "b.json"))
+
+
 def damaged(t):
     parts = small()
     whole = b"".join(parts)
@@ -372,7 +384,7 @@ def the_place_of_an_error_is_its_packet(t):
     t.check("no line", not text.startswith("bad.pftrace: error: ") and text)
 
 
-GROUPS = [conversions_lose_nothing, awkward_events_stay, pipes_and_zstd, damaged, hostile, fields_come_in_any_order, long_paths_stay_small, the_place_of_an_error_is_its_packet]
+GROUPS = [conversions_lose_nothing, awkward_events_stay, pipes_and_zstd, texts_are_utf8, damaged, hostile, fields_come_in_any_order, long_paths_stay_small, the_place_of_an_error_is_its_packet]
 
 
 def main():
