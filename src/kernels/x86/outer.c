@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of outer products with AVX2, two at a time, and AVX-512 VNNI, four at a time: a 32-bit lane holds the factors
- * of all of them, one multiply-add multiplies and adds them, and rows of ACC stay in registers. */
+ * of all of them, one multiply-add multiplies and adds them, and rows of ACC stay in registers. Factors that are zero
+ * in a few rows are skipped: a program that multiplies a matrix by a vector has the vector in few rows. */
 #if defined(__x86_64__)
 #include <immintrin.h>
+#include <string.h>
 
 #include "kernels/variants.h"
 
@@ -27,36 +29,64 @@ static unsigned pack_pairs(pairs out, uint32_t k, const int8_t *x, unsigned coun
     return n;
 }
 
+/* Lists the pairs of which one of four words from word i on is not zero; returns their number. */
+__attribute__((target("avx2"))) static unsigned list_pairs(pairs x, unsigned n, uint32_t i, uint8_t list[PAIRS_MAX])
+{
+    unsigned count = 0;
+    for (unsigned p = 0; p < n; p++) {
+        __m128i words = _mm_loadu_si128((const __m128i *)(const void *)&x[p][i]);
+        list[count] = (uint8_t)p;
+        count += !_mm_testz_si128(words, words);
+    }
+    return count;
+}
+
+enum { AVX2_LANES = 8, AVX2_ROWS = 4 };
+
+/* Adds the products of `count` pairs, the listed ones or, without a list, all, to four rows of ACC from row i on. */
+__attribute__((target("avx2"), always_inline)) static inline void add_pairs(int32_t *acc, uint32_t k, pairs x, pairs y,
+                                                                            uint32_t i, const uint8_t *list,
+                                                                            unsigned count)
+{
+    for (uint32_t j = 0; j < k; j += AVX2_LANES) {
+        int32_t *at = acc + (size_t)i * k + j;
+        __m256i sum[AVX2_ROWS];
+        for (unsigned r = 0; r < AVX2_ROWS; r++)
+            sum[r] = _mm256_loadu_si256((const __m256i *)(const void *)(at + (size_t)r * k));
+        for (unsigned l = 0; l < count; l++) {
+            unsigned p = list ? list[l] : l;
+            __m256i factors = _mm256_loadu_si256((const __m256i *)(const void *)&y[p][j]);
+            for (unsigned r = 0; r < AVX2_ROWS; r++)
+                sum[r] = _mm256_add_epi32(sum[r], _mm256_madd_epi16(_mm256_set1_epi32(x[p][i + r]), factors));
+        }
+        for (unsigned r = 0; r < AVX2_ROWS; r++)
+            _mm256_storeu_si256((__m256i *)(void *)(at + (size_t)r * k), sum[r]);
+    }
+}
+
 __attribute__((target("avx2"))) void tv_outer_s8_avx2(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b,
                                                       unsigned count)
 {
-    enum { LANES = 8, ROWS = 4 };
-    if (k < LANES) {
+    if (k < AVX2_LANES) {
         tv_outer_s8_scalar(acc, k, a, b, count);
         return;
     }
     pairs x, y;
+    uint8_t list[PAIRS_MAX];
     unsigned n = pack_pairs(x, k, a, count);
     pack_pairs(y, k, b, count);
-    for (uint32_t i = 0; i < k; i += ROWS)
-        for (uint32_t j = 0; j < k; j += LANES) {
-            int32_t *at = acc + (size_t)i * k + j;
-            __m256i sum[ROWS];
-            for (unsigned r = 0; r < ROWS; r++)
-                sum[r] = _mm256_loadu_si256((const __m256i *)(const void *)(at + (size_t)r * k));
-            for (unsigned p = 0; p < n; p++) {
-                __m256i factors = _mm256_loadu_si256((const __m256i *)(const void *)&y[p][j]);
-                for (unsigned r = 0; r < ROWS; r++)
-                    sum[r] = _mm256_add_epi32(sum[r], _mm256_madd_epi16(_mm256_set1_epi32(x[p][i + r]), factors));
-            }
-            for (unsigned r = 0; r < ROWS; r++)
-                _mm256_storeu_si256((__m256i *)(void *)(at + (size_t)r * k), sum[r]);
-        }
+    for (uint32_t i = 0; i < k; i += AVX2_ROWS) {
+        unsigned listed = list_pairs(x, n, i, list);
+        if (listed == n)
+            add_pairs(acc, k, x, y, i, NULL, n);
+        else
+            add_pairs(acc, k, x, y, i, list, listed);
+    }
 }
 
 #define TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 
-enum { QUADS_MAX = TV_OUTER_COUNT_MAX / 4, K_MAX = TV_OUTER_K_MAX };
+enum { QUADS_MAX = TV_OUTER_COUNT_MAX / 4, K_MAX = TV_OUTER_K_MAX, LANES = 16, VECTORS = 4, ROWS = 4 };
 
 /* out[p][j] = x[4p .. 4p + 3][j] from the low byte up, exclusive-ored with `flip`; rows past `count` are zero. Returns
  * the number of quads. */
@@ -81,39 +111,70 @@ TARGET_AVX512 static unsigned pack_quads(uint32_t out[QUADS_MAX][K_MAX], const i
     return n;
 }
 
-/* VNNI multiplies unsigned by signed bytes: a is biased by 128, and 128 times the sum of b is subtracted first. */
+/* Bit j % 32 of set[j / 32][p]: x[p][j] is not zero. Quads from n on have no bits. */
+TARGET_AVX512 static void find_set_words(uint32_t x[QUADS_MAX][K_MAX], unsigned n, uint32_t set[2][QUADS_MAX])
+{
+    memset(set, 0, 2 * sizeof *set);
+    for (unsigned p = 0; p < n; p++)
+        for (unsigned v = 0; v < VECTORS; v++) {
+            __m512i words = _mm512_loadu_si512(&x[p][LANES * v]);
+            set[v / 2][p] |= (uint32_t)_mm512_test_epi32_mask(words, words) << LANES * (v % 2);
+        }
+}
+
+/* The quads, a bit each, of which one of the ROWS words from word i on is not zero. */
+TARGET_AVX512 static uint32_t find_quads(uint32_t set[2][QUADS_MAX], unsigned i)
+{
+    const __m512i words = _mm512_set1_epi32((int32_t)(((UINT32_C(1) << ROWS) - 1) << i % 32));
+    const uint32_t *at = set[i / 32];
+    return (uint32_t)_mm512_test_epi32_mask(_mm512_load_si512(at), words) |
+           (uint32_t)_mm512_test_epi32_mask(_mm512_load_si512(at + LANES), words) << LANES;
+}
+
+/* out[i] = -128 times the sum of the bytes of x[p][i] over all p. */
+TARGET_AVX512 static void find_offsets(uint32_t x[QUADS_MAX][K_MAX], unsigned n, int32_t out[K_MAX])
+{
+    for (unsigned v = 0; v < VECTORS; v++) {
+        __m512i sum = _mm512_setzero_si512();
+        for (unsigned p = 0; p < n; p++)
+            sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi8((char)128), _mm512_loadu_si512(&x[p][LANES * v]));
+        _mm512_storeu_si512(out + (size_t)LANES * v, _mm512_sub_epi32(_mm512_setzero_si512(), sum));
+    }
+}
+
+/* VNNI multiplies unsigned by signed bytes: b is biased by 128, and 128 times the sum of a is subtracted first. */
 TARGET_AVX512 void tv_outer_s8_avx512(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b, unsigned count)
 {
-    enum { LANES = 16, ROWS = 4, VECTORS = 4, K = LANES * VECTORS };
-    if (k != K) {
+    if (k != K_MAX) {
         tv_outer_s8_avx2(acc, k, a, b, count);
         return;
     }
-    _Alignas(64) uint32_t x[QUADS_MAX][K], y[QUADS_MAX][K];
-    unsigned n = pack_quads(x, a, count, UINT32_C(0x80808080));
-    pack_quads(y, b, count, 0);
-    __m512i offset[VECTORS];
-    for (unsigned v = 0; v < VECTORS; v++) {
-        offset[v] = _mm512_setzero_si512();
-        for (unsigned p = 0; p < n; p++)
-            offset[v] =
-                _mm512_dpbusd_epi32(offset[v], _mm512_set1_epi8((char)128), _mm512_loadu_si512(&y[p][LANES * v]));
-    }
-    for (unsigned i = 0; i < K; i += ROWS) {
-        int32_t *at = acc + (size_t)i * K;
+    _Alignas(64) uint32_t x[QUADS_MAX][K_MAX], y[QUADS_MAX][K_MAX];
+    _Alignas(64) uint32_t set[2][QUADS_MAX];
+    int32_t offsets[K_MAX];
+    unsigned n = pack_quads(x, a, count, 0);
+    pack_quads(y, b, count, UINT32_C(0x80808080));
+    find_set_words(x, n, set);
+    find_offsets(x, n, offsets);
+    for (unsigned i = 0; i < K_MAX; i += ROWS) {
+        uint32_t quads = find_quads(set, i);
+        int32_t *at = acc + (size_t)i * K_MAX;
         __m512i sum[ROWS][VECTORS];
         for (unsigned r = 0; r < ROWS; r++)
             for (unsigned v = 0; v < VECTORS; v++)
-                sum[r][v] = _mm512_sub_epi32(_mm512_loadu_si512(at + (size_t)r * K + (size_t)LANES * v), offset[v]);
-        for (unsigned p = 0; p < n; p++)
+                sum[r][v] = _mm512_add_epi32(_mm512_loadu_si512(at + (size_t)r * K_MAX + (size_t)LANES * v),
+                                             _mm512_set1_epi32(offsets[i + r]));
+        for (; quads; quads &= quads - 1) {
+            unsigned p = (unsigned)__builtin_ctz(quads);
             for (unsigned r = 0; r < ROWS; r++) {
                 __m512i factor = _mm512_set1_epi32((int32_t)x[p][i + r]);
                 for (unsigned v = 0; v < VECTORS; v++)
-                    sum[r][v] = _mm512_dpbusd_epi32(sum[r][v], factor, _mm512_loadu_si512(&y[p][LANES * v]));
+                    sum[r][v] = _mm512_dpbusd_epi32(sum[r][v], _mm512_loadu_si512(&y[p][LANES * v]), factor);
             }
+        }
         for (unsigned r = 0; r < ROWS; r++)
             for (unsigned v = 0; v < VECTORS; v++)
-                _mm512_storeu_si512(at + (size_t)r * K + (size_t)LANES * v, sum[r][v]);
+                _mm512_storeu_si512(at + (size_t)r * K_MAX + (size_t)LANES * v, sum[r][v]);
     }
 }
 #else

@@ -68,6 +68,7 @@ bool opennpu_decode(const tv_codec *codec, const opennpu_opcodes *opcodes, uint3
                        .effects = row->effects,
                        .latency = row->latency,
                        .port_bytes = row->port_bytes,
+                       .port_ticks = row->port_ticks,
                        .macs = row->macs,
                        .execute = row->execute};
     decode_attributes(op, (enum opennpu_format)row->format, word);

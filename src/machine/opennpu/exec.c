@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "machine/opennpu/inline.h"
 #include "machine/opennpu/ops.h"
-#include "machine/opennpu/registers.h"
 
 static opennpu_rows dest_rows(const opennpu_op *op) { return op->rows[OPENNPU_RD]; }
 
@@ -33,16 +33,10 @@ TV_CLONES static void interleave(const uint8_t *restrict planes, uint8_t *restri
     }
 }
 
-static bool host_is_little_endian(void)
-{
-    const uint16_t one = 1;
-    return *(const uint8_t *)&one;
-}
-
 /* VR lanes are integers of the host, memory is little endian. */
 static void load_s32(int32_t *lanes, const uint8_t *p, uint32_t count)
 {
-    if (host_is_little_endian())
+    if (opennpu_host_is_little_endian())
         memcpy(lanes, p, count * sizeof *lanes);
     else
         for (uint32_t i = 0; i < count; i++)
@@ -51,7 +45,7 @@ static void load_s32(int32_t *lanes, const uint8_t *p, uint32_t count)
 
 static void store_s32(uint8_t *p, const int32_t *lanes, uint32_t count)
 {
-    if (host_is_little_endian())
+    if (opennpu_host_is_little_endian())
         memcpy(p, lanes, count * sizeof *lanes);
     else
         for (uint32_t i = 0; i < count; i++)
@@ -60,10 +54,8 @@ static void store_s32(uint8_t *p, const int32_t *lanes, uint32_t count)
 
 opennpu_transfer opennpu_transfer_of(const opennpu_machine *m, const opennpu_op *op)
 {
-    const uint32_t base = (uint32_t)opennpu_vr_lane0(m, op->rows[OPENNPU_RS1].first),
-                   offset = (uint32_t)(int32_t)op->imm;
     return (opennpu_transfer){
-        .lanes = op->effects & OPENNPU_LANE0_ONLY ? 1u : m->k, .addr = base + offset, .bytes = op->port_bytes};
+        .lanes = op->effects & OPENNPU_LANE0_ONLY ? 1u : m->k, .addr = opennpu_address(m, op), .bytes = op->port_bytes};
 }
 
 /* The memory that the operation moves, or NULL with *fault set. */
@@ -135,39 +127,10 @@ void opennpu_flush_accumulators(opennpu_machine *m)
     m->pending = 0;
 }
 
-static void clear_acc(opennpu_machine *m)
-{
-    m->pending = 0;
-    m->cleared = true;
-}
-
-/* Copies VX[row] to the next row of pending operands. */
-static void append_pending(opennpu_machine *m, int8_t *operands, unsigned row)
-{
-    const uint8_t *plane = opennpu_plane(m, row);
-    if (m->k == OPENNPU_K_MAX)
-        memcpy(operands + (size_t)m->pending * OPENNPU_K_MAX, plane, OPENNPU_K_MAX);
-    else
-        memcpy(operands + (size_t)m->pending * m->k, plane, m->k);
-}
-
-/* Adds rs1 * rs2^T to ACC. The operands are collected and multiplied many at a time, before ACC is read. */
-static void accumulate(opennpu_machine *m, const opennpu_op *op)
-{
-    if (m->pending == TV_OUTER_COUNT_MAX)
-        opennpu_flush_accumulators(m);
-    append_pending(m, m->pending_a, op->rows[OPENNPU_RS1].first);
-    append_pending(m, m->pending_b, op->rows[OPENNPU_RS2].first);
-    m->pending++;
-}
-
 bool opennpu_exec_mma(opennpu_machine *m, const opennpu_op *op, opennpu_fault *fault)
 {
     (void)fault;
-    if (!op->sat) /* keep */
-        clear_acc(m);
-    accumulate(m, op);
-    m->column = 0;
+    opennpu_mma(m, op);
     return true;
 }
 
@@ -182,14 +145,14 @@ bool opennpu_exec_mma_last(opennpu_machine *m, const opennpu_op *op, opennpu_fau
 
 bool opennpu_exec_mma_last_keep(opennpu_machine *m, const opennpu_op *op, opennpu_fault *fault)
 {
-    accumulate(m, op);
+    opennpu_accumulate(m, op);
     return opennpu_exec_mma_last(m, op, fault);
 }
 
 bool opennpu_exec_mma_reset(opennpu_machine *m, const opennpu_op *op, opennpu_fault *fault)
 {
     (void)op, (void)fault;
-    clear_acc(m);
+    opennpu_clear_acc(m);
     m->column = 0;
     return true;
 }

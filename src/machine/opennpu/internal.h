@@ -149,6 +149,7 @@ struct opennpu_op {
     uint8_t reads;  /* bit per register operand */
     uint8_t writes; /* … */
     uint8_t engine; /* opennpu_engine */
+    bool is_inline; /* the loop of instructions that nothing observes has its handler inline */
     int16_t imm;    /* signed immediate */
     uint16_t effects;
     uint16_t latency;
@@ -158,6 +159,7 @@ struct opennpu_op {
     uint32_t rows_read, rows_written; /* bit per base row */
     /* For `kernel`, a bit per register group: stored as byte planes, as lanes, overwritten as lanes. */
     uint8_t plane_groups, lane_groups, result_groups;
+    uint8_t port_ticks;
     uint16_t profile; /* insn * OPENNPU_PROFILES + 2 * class_ + keep */
     opennpu_handler *execute;
     tv_lanes_fn kernel; /* computes 64 lanes instead of `execute`; NULL: none */
@@ -225,7 +227,8 @@ struct opennpu_machine {
 tv_status opennpu_opcodes_init(opennpu_opcodes *opcodes, const tv_config *config, const tv_diag_sink *sink);
 void opennpu_opcodes_fini(opennpu_opcodes *opcodes);
 
-/* Chooses the operation's SIMD kernel on a machine with K = 64, or none. */
+/* On a machine with K = 64, chooses the operation's SIMD kernel, or none, and decides whether its handler is one of
+ * inline.h. */
 void opennpu_select_kernel(const opennpu_machine *machine, opennpu_op *op);
 
 /* decode.c. Why a word is no operation: what the codec says, or that a register lies past the last. */
@@ -263,7 +266,7 @@ void opennpu_timing_issue(opennpu_timing *timing, const opennpu_op *op, int64_t 
  */
 uint64_t opennpu_timing_stall(opennpu_timing *timing, const opennpu_op *op);
 /* How long the operation occupies its engine. */
-uint64_t opennpu_engine_ticks(const opennpu_timing *timing, const opennpu_op *op);
+uint64_t opennpu_engine_ticks(const opennpu_op *op);
 void opennpu_timing_drain(opennpu_timing *timing);
 extern const char *const opennpu_engine_names[OPENNPU_ENGINES];
 extern const char *const opennpu_stall_reason_names[OPENNPU_STALL_REASONS];

@@ -38,33 +38,40 @@ static inline void opennpu_account_port(opennpu_timing *t, uint64_t end)
     t->port_start = t->port_free;
 }
 
+/* Whether the operation stalls in tick `next_tick` whatever its registers are. */
+static inline bool opennpu_engine_stalls(const opennpu_timing *t, const opennpu_op *op, opennpu_engine engine)
+{
+    if (engine == OPENNPU_ENGINE_PORT)
+        return t->port_free > t->next_tick;
+    return op->effects & OPENNPU_DRAINS && t->accumulated && t->accumulate_tick + t->k + t->column > t->next_tick;
+}
+
 /* Whether the operation may stall in tick `next_tick`; false positives are resolved by opennpu_timing_stall. */
-static inline bool opennpu_may_stall(opennpu_timing *t, const opennpu_op *op)
+static inline bool opennpu_may_stall(opennpu_timing *t, const opennpu_op *op, opennpu_engine engine)
 {
     if (t->last_completion <= t->next_tick)
         t->in_flight = 0;
     if ((op->rows_read | op->rows_written) & t->in_flight)
         return true;
-    if (op->engine == OPENNPU_ENGINE_PORT)
-        return t->port_free > t->next_tick;
-    return op->effects & OPENNPU_DRAINS && t->accumulated && t->accumulate_tick + t->k + t->column > t->next_tick;
+    return opennpu_engine_stalls(t, op, engine);
 }
 
-/* Issues the operation, instruction `index`, in the first tick that it can. */
-static inline void opennpu_timing_issue_fast(opennpu_timing *t, const opennpu_op *op, int64_t index)
+/* Issues the operation, instruction `index`, in the first tick that it can. `engine` is its engine, a constant where
+ * the caller knows it. */
+TV_INLINE void opennpu_timing_issue_fast(opennpu_timing *t, const opennpu_op *op, opennpu_engine engine, int64_t index)
 {
-    if (op->engine == OPENNPU_ENGINE_PORT)
+    if (engine == OPENNPU_ENGINE_PORT)
         opennpu_account_port(t, UINT64_MAX);
-    uint64_t tick = opennpu_may_stall(t, op) ? opennpu_timing_stall(t, op) : t->next_tick;
+    uint64_t tick = opennpu_may_stall(t, op, engine) ? opennpu_timing_stall(t, op) : t->next_tick;
     tv_account_tick(&t->accounts[OPENNPU_ENGINE_ISSUE], tick);
-    if (op->engine == OPENNPU_ENGINE_VALU) {
+    if (engine == OPENNPU_ENGINE_VALU) {
         tv_account_tick(&t->accounts[OPENNPU_ENGINE_VALU], tick);
-    } else if (op->engine == OPENNPU_ENGINE_MMA) {
+    } else if (engine == OPENNPU_ENGINE_MMA) {
         tv_account_tick(&t->accounts[OPENNPU_ENGINE_MMA], tick);
         opennpu_advance_array(t, op, index, tick);
-    } else if (op->engine == OPENNPU_ENGINE_PORT) {
+    } else if (engine == OPENNPU_ENGINE_PORT) {
         t->port_start = tick;
-        t->port_free = tick + t->opcodes->rows[op->insn].port_ticks;
+        t->port_free = tick + op->port_ticks;
         t->port_owner = index;
     }
     if (op->latency > 1)

@@ -18,6 +18,7 @@
 
 #include "kernels/clones.h"
 #include "machine/opennpu/extension.h"
+#include "machine/opennpu/inline.h"
 #include "machine/opennpu/params.h"
 #include "machine/opennpu/registers.h"
 #include "sim/bottleneck.h"
@@ -278,8 +279,36 @@ static void set_next(opennpu_machine *m, uint64_t next)
     m->next = next;
 }
 
+/* Executes an operation of an engine, a constant where the caller knows it. */
+TV_INLINE bool execute_fast(opennpu_machine *m, const opennpu_op *op, opennpu_engine engine, opennpu_fault *why)
+{
+    if (engine == OPENNPU_ENGINE_MMA && op->is_inline) {
+        opennpu_assume_k_max(m);
+        opennpu_mma(m, op);
+        return true;
+    }
+    if (engine == OPENNPU_ENGINE_PORT && op->is_inline && opennpu_load_register(m, op))
+        return true;
+    if (engine == OPENNPU_ENGINE_VALU && op->kernel) {
+        call_kernel(m, op);
+        return true;
+    }
+    return op->execute(m, op, why);
+}
+
+/* Executes and times an operation. */
+TV_INLINE bool step_fast(opennpu_machine *m, const opennpu_op *op, opennpu_engine engine, bool executed, bool timed,
+                         int64_t index, opennpu_fault *why)
+{
+    if (executed && !execute_fast(m, op, engine, why))
+        return false;
+    if (timed)
+        opennpu_timing_issue_fast(&m->timing, op, engine, index);
+    return true;
+}
+
 /* run_traced without events or a cycle limit. m->next is written only where something reads it: before a fault, and at
- * the end. */
+ * the end. The engine is decided once for execution and timing, because unpredictable branches are what limits it. */
 TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool timed)
 {
     const uint8_t *text = m->program->text;
@@ -295,15 +324,21 @@ TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool
             if (!op)
                 return OUTCOME_FAULT;
         }
-        if (executed && op->kernel) {
-            call_kernel(m, op);
-        } else if (executed && !op->execute(m, op, &why)) {
+        const int64_t index = (int64_t)(instruction_base + next);
+        bool done;
+        if (op->engine == OPENNPU_ENGINE_VALU)
+            done = step_fast(m, op, OPENNPU_ENGINE_VALU, executed, timed, index, &why);
+        else if (op->engine == OPENNPU_ENGINE_MMA)
+            done = step_fast(m, op, OPENNPU_ENGINE_MMA, executed, timed, index, &why);
+        else if (op->engine == OPENNPU_ENGINE_PORT)
+            done = step_fast(m, op, OPENNPU_ENGINE_PORT, executed, timed, index, &why);
+        else
+            done = step_fast(m, op, OPENNPU_ENGINE_ISSUE, executed, timed, index, &why);
+        if (!done) {
             set_next(m, next);
             raise_execution_fault(m, op, &why);
             return OUTCOME_FAULT;
         }
-        if (timed)
-            opennpu_timing_issue_fast(&m->timing, op, (int64_t)(instruction_base + next));
         m->executed[op->profile]++;
     }
     set_next(m, next);
@@ -436,7 +471,7 @@ static void cycles(const void *state, tv_commit *commit)
     opennpu_illegal illegal;
     commit->issue = commit->start = m->timing.next_tick - 1;
     if (opennpu_decode(m->codec, &m->opcodes, (uint32_t)commit->word, m->l, &op, &illegal))
-        commit->end = commit->issue + tv_max_u64(op.latency, opennpu_engine_ticks(&m->timing, &op));
+        commit->end = commit->issue + tv_max_u64(op.latency, opennpu_engine_ticks(&op));
 }
 
 static void loaded(const void *state, void (*emit)(void *user, const tv_effect *effect), void *user)

@@ -7,6 +7,7 @@
 #include "machine/opennpu/extension.h"
 #include "machine/opennpu/ops.h"
 #include "machine/opennpu/params.h"
+#include "machine/opennpu/registers.h"
 
 /* ---- The tables ---- */
 
@@ -166,13 +167,24 @@ void opennpu_opcodes_fini(opennpu_opcodes *opcodes)
     *opcodes = (opennpu_opcodes){0};
 }
 
-/* ---- SIMD kernels ---- */
+/* ---- SIMD kernels and inline handlers ---- */
+
+/* Loads of whole registers, and mma. */
+static bool is_inline(const opennpu_machine *m, const opennpu_op *op)
+{
+    if (op->effects & OPENNPU_EXTENSION || m->k != OPENNPU_K_MAX || !m->simd.deinterleave)
+        return false;
+    if (op->effects & OPENNPU_LOADS)
+        return !(op->effects & OPENNPU_LANE0_ONLY) && opennpu_host_is_little_endian();
+    return op->effects & OPENNPU_MULTIPLIES && !(op->effects & OPENNPU_DRAINS);
+}
 
 /* A kernel reads and writes registers in place, each in the form of its class: it cannot serve an operation that takes
  * one group of rows both as planes and as lanes. */
 void opennpu_select_kernel(const opennpu_machine *m, opennpu_op *op)
 {
     const tv_lane_op kernel = m->opcodes.rows[op->insn].kernel;
+    op->is_inline = is_inline(m, op);
     if (m->k != TV_LANE_COUNT || kernel == TV_LANE_NONE)
         return;
     for (unsigned r = 0; r < OPENNPU_REGISTERS; r++) {

@@ -49,15 +49,6 @@ void opennpu_convert_groups(opennpu_machine *m, const opennpu_op *op)
             opennpu_group_to_lanes(m, group);
 }
 
-int32_t opennpu_vr_lane0(const opennpu_machine *m, unsigned row)
-{
-    const uint8_t *p = opennpu_row_bytes(m, row);
-    if (opennpu_is_lane_form(m, row))
-        return *(const int32_t *)(const void *)p;
-    return (int32_t)(p[0] | (uint32_t)p[m->k] << 8 | (uint32_t)p[2 * (size_t)m->k] << 16 |
-                     (uint32_t)p[3 * (size_t)m->k] << 24);
-}
-
 TV_CLONES static void widen_s8(const uint8_t *restrict p, int32_t *restrict lanes, uint32_t k)
 {
     for (uint32_t i = 0; i < k; i++)

@@ -19,6 +19,12 @@ void opennpu_group_to_lanes(opennpu_machine *machine, unsigned group);
 /* Brings the groups of the operation into the forms that its kernel takes. */
 void opennpu_convert_groups(opennpu_machine *machine, const opennpu_op *op);
 
+static inline bool opennpu_host_is_little_endian(void)
+{
+    const uint16_t one = 1;
+    return *(const uint8_t *)&one;
+}
+
 static inline bool opennpu_is_lane_form(const opennpu_machine *m, unsigned row)
 {
     return m->lane_form >> row / OPENNPU_GROUP_ROWS & 1;
@@ -53,7 +59,14 @@ static inline int32_t *opennpu_vr_overwrite(opennpu_machine *m, unsigned row)
 }
 
 /* Lane 0 of the VR register whose first row is `row`. */
-int32_t opennpu_vr_lane0(const opennpu_machine *machine, unsigned row);
+static inline int32_t opennpu_vr_lane0(const opennpu_machine *m, unsigned row)
+{
+    const uint8_t *p = opennpu_row_bytes(m, row);
+    if (opennpu_is_lane_form(m, row))
+        return *(const int32_t *)(const void *)p;
+    return (int32_t)(p[0] | (uint32_t)p[m->k] << 8 | (uint32_t)p[2 * (size_t)m->k] << 16 |
+                     (uint32_t)p[3 * (size_t)m->k] << 24);
+}
 
 /* VE or VX registers as sign-extended 32-bit lanes, and back, keeping the low bytes. `rows` has one or two rows. */
 void opennpu_planes_to_s32(opennpu_machine *machine, opennpu_rows rows, int32_t *lanes);

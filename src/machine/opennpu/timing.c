@@ -74,16 +74,24 @@ static inline uint64_t attribute_stalls(opennpu_timing *t, const opennpu_op *op,
     return tv_attribute_stalls(stalls, OPENNPU_STALL_REASONS, t->next_tick, &accounts);
 }
 
+/* Removes rows from `in_flight` whose result is complete. */
+static void drop_completed(opennpu_timing *t, const opennpu_op *op)
+{
+    for (uint32_t rows = t->in_flight & (op->rows_read | op->rows_written); rows; rows &= rows - 1)
+        if (t->completes[__builtin_ctz(rows)] <= t->next_tick)
+            t->in_flight &= ~(rows & (0 - rows));
+}
+
 uint64_t opennpu_timing_stall(opennpu_timing *t, const opennpu_op *op)
 {
+    drop_completed(t, op);
+    uint32_t rows = (op->rows_read | op->rows_written) & t->in_flight;
+    if (!rows && !opennpu_engine_stalls(t, op, (opennpu_engine)op->engine))
+        return t->next_tick;
     tv_stall stalls[OPENNPU_STALL_REASONS] = {0};
-    for (uint32_t rows = (op->rows_read | op->rows_written) & t->in_flight; rows; rows &= rows - 1) {
-        uint32_t row = rows & (0 - rows);
-        uint64_t completes = t->completes[__builtin_ctz(row)];
-        if (completes <= t->next_tick) {
-            t->in_flight &= ~row;
-            continue;
-        }
+    for (; rows; rows &= rows - 1) {
+        const uint32_t row = rows & (0 - rows);
+        const uint64_t completes = t->completes[__builtin_ctz(row)];
         if (op->rows_read & row)
             tv_stall_extend(&stalls[OPENNPU_STALL_RAW], completes, -1);
         if (op->rows_written & row && completes > op->latency)
@@ -93,10 +101,7 @@ uint64_t opennpu_timing_stall(opennpu_timing *t, const opennpu_op *op)
     return attribute_stalls(t, op, -1, stalls);
 }
 
-uint64_t opennpu_engine_ticks(const opennpu_timing *t, const opennpu_op *op)
-{
-    return op->engine == OPENNPU_ENGINE_PORT ? t->opcodes->rows[op->insn].port_ticks : 1;
-}
+uint64_t opennpu_engine_ticks(const opennpu_op *op) { return op->engine == OPENNPU_ENGINE_PORT ? op->port_ticks : 1; }
 
 static void set_energy(const opennpu_timing *t, const opennpu_op *op, tv_event *event)
 {
@@ -113,7 +118,7 @@ static void set_energy(const opennpu_timing *t, const opennpu_op *op, tv_event *
 static void emit_execution(const opennpu_timing *t, const opennpu_op *op, int64_t index, uint64_t tick)
 {
     const char *id = t->opcodes->rows[op->insn].insn->id;
-    const uint64_t end = tick + opennpu_engine_ticks(t, op);
+    const uint64_t end = tick + opennpu_engine_ticks(op);
     const bool store = op->effects & OPENNPU_STORES;
     tv_event issue = tv_event_of(TV_EVENT_COMMAND, opennpu_engine_names[OPENNPU_ENGINE_ISSUE], index, tick, tick + 1);
     issue.op = id;
@@ -143,7 +148,7 @@ void opennpu_timing_issue(opennpu_timing *t, const opennpu_op *op, int64_t index
         opennpu_account_port(t, UINT64_MAX);
     tv_stall stalls[OPENNPU_STALL_REASONS] = {0};
     find_stalls(t, op, stalls);
-    const uint64_t tick = attribute_stalls(t, op, index, stalls), busy = opennpu_engine_ticks(t, op);
+    const uint64_t tick = attribute_stalls(t, op, index, stalls), busy = opennpu_engine_ticks(op);
     tv_account_busy(&t->accounts[OPENNPU_ENGINE_ISSUE], tick, tick + 1);
     if (op->engine != OPENNPU_ENGINE_PORT && op->engine != OPENNPU_ENGINE_ISSUE)
         tv_account_busy(&t->accounts[op->engine], tick, tick + busy);
