@@ -130,7 +130,7 @@ void opennpu_flush_accumulators(opennpu_machine *m)
 bool opennpu_exec_mma(opennpu_machine *m, const opennpu_op *op, opennpu_fault *fault)
 {
     (void)fault;
-    opennpu_mma(m, op);
+    opennpu_mma(m, op, m->k);
     return true;
 }
 
@@ -145,7 +145,7 @@ bool opennpu_exec_mma_last(opennpu_machine *m, const opennpu_op *op, opennpu_fau
 
 bool opennpu_exec_mma_last_keep(opennpu_machine *m, const opennpu_op *op, opennpu_fault *fault)
 {
-    opennpu_accumulate(m, op);
+    opennpu_accumulate(m, op, m->k);
     return opennpu_exec_mma_last(m, op, fault);
 }
 

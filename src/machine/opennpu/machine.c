@@ -283,8 +283,7 @@ static void set_next(opennpu_machine *m, uint64_t next)
 TV_INLINE bool execute_fast(opennpu_machine *m, const opennpu_op *op, opennpu_engine engine, opennpu_fault *why)
 {
     if (engine == OPENNPU_ENGINE_MMA && op->is_inline) {
-        opennpu_assume_k_max(m);
-        opennpu_mma(m, op);
+        opennpu_mma(m, op, OPENNPU_K_MAX);
         return true;
     }
     if (engine == OPENNPU_ENGINE_PORT && op->is_inline && opennpu_load_register(m, op))
