@@ -25,6 +25,18 @@ static inline bool tv_sv_is(tv_sv a, const char *text)
     return a.len == n && memcmp(a.ptr, text, n) == 0;
 }
 
+static inline bool tv_sv_starts_with(tv_sv a, const char *start)
+{
+    size_t n = strlen(start);
+    return a.len >= n && memcmp(a.ptr, start, n) == 0;
+}
+
+static inline bool tv_sv_ends_with(tv_sv a, const char *end)
+{
+    size_t n = strlen(end);
+    return a.len >= n && memcmp(a.ptr + a.len - n, end, n) == 0;
+}
+
 /* `a` without spaces and tabs at its ends. */
 static inline tv_sv tv_sv_trim(tv_sv a)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trivet trace: summarize trace files, compare two, convert one. */
+#include "base/sv.h"
 #include "cli/cli.h"
 #include "cli/trace_report.h"
 
@@ -161,12 +162,6 @@ static int run_diff(cli *c, unsigned rows)
 
 /* ---- trivet trace convert IN -o OUT ---- */
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 /* The format by --to (may be NULL), otherwise by the extension of `out`. */
 static bool choose_format(const char *to, const char *out, tv_trace_format *format)
 {
@@ -180,10 +175,10 @@ static bool choose_format(const char *to, const char *out, tv_trace_format *form
                    {"json", ".json", TV_TRACE_JSON}};
     char name[4096];
     snprintf(name, sizeof name, "%s", out);
-    if (ends_with(name, ".zst"))
+    if (tv_sv_ends_with(tv_sv_of(name), ".zst"))
         name[strlen(name) - 4] = '\0';
     for (unsigned i = 0; i < CLI_COUNTOF(formats); i++)
-        if (to ? strcmp(to, formats[i].name) == 0 : ends_with(name, formats[i].extension)) {
+        if (to ? strcmp(to, formats[i].name) == 0 : tv_sv_ends_with(tv_sv_of(name), formats[i].extension)) {
             *format = formats[i].format;
             return true;
         }

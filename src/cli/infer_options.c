@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include "base/sv.h"
 #include "cli/infer_job.h"
 
 enum { DIMS_MAX = 64, NAME_LENGTH = 256 };
@@ -72,16 +73,10 @@ typedef struct binding {
     const char *type; /* NULL: a .npy file */
 } binding;
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 static int parse_binding(infer_job *j, const char *option, const char *text, binding *out)
 {
     const char *equals = strchr(text, '='), *file = equals ? equals + 1 : "", *colon = strrchr(file, ':');
-    bool npy = ends_with(file, ".npy");
+    bool npy = tv_sv_ends_with(tv_sv_of(file), ".npy");
     if (!equals || equals == text || !*file || equals - text >= NAME_LENGTH || strlen(file) >= PATH_MAX)
         return fail_value(j, option, text, "NAME=FILE.npy, or NAME=FILE:TYPE");
     if (!npy && !colon)

@@ -6,17 +6,14 @@
 #include <stdlib.h>
 
 #include "base/memh.h"
+#include "base/sv.h"
 #include "graph/npy.h"
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
 
 tv_memory_format tv_memory_format_of(const char *path)
 {
-    return ends_with(path, ".npy") ? TV_MEMORY_NPY : ends_with(path, ".memh") ? TV_MEMORY_MEMH : TV_MEMORY_RAW;
+    return tv_sv_ends_with(tv_sv_of(path), ".npy")    ? TV_MEMORY_NPY
+           : tv_sv_ends_with(tv_sv_of(path), ".memh") ? TV_MEMORY_MEMH
+                                                      : TV_MEMORY_RAW;
 }
 
 TV_PRINTF(4, 5)

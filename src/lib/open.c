@@ -6,7 +6,7 @@
 #include "asm/assemble.h"
 #include "lib/targets.h"
 
-static bool ends_with(const char *path, const char *ending)
+static bool ends_with_nocase(const char *path, const char *ending)
 {
     size_t n = strlen(path), m = strlen(ending);
     return n >= m && tv_sv_is_nocase((tv_sv){path + n - m, m}, ending);
@@ -53,12 +53,12 @@ static tv_status open_words(const char *path, tv_input *opened, const tv_program
         }
         if (status == TV_OK)
             *out = program;
-    } else if (ends_with(path, ".bin")) {
+    } else if (ends_with_nocase(path, ".bin")) {
         status = raw_isa(path, options, sink, &isa);
         if (status == TV_OK)
             status = tv_raw_read_bin(path, &input, isa, sink, out);
-    } else if (ends_with(path, ".hex") || ends_with(path, ".memh")) {
-        bool memh = ends_with(path, ".memh");
+    } else if (ends_with_nocase(path, ".hex") || ends_with_nocase(path, ".memh")) {
+        bool memh = ends_with_nocase(path, ".memh");
         status = raw_isa(path, options, sink, &isa);
         if (status == TV_OK)
             status = (memh ? tv_raw_read_memh : tv_raw_read_hex)(path, &input, isa, sink, out);
@@ -77,7 +77,7 @@ static tv_status open_words(const char *path, tv_input *opened, const tv_program
 static bool has_raw_words(const char *path, const tv_program_options *options)
 {
     const tv_isa *isa = options && options->target ? tv_isa_find(&tv_isas, tv_sv_of(options->target)) : NULL;
-    return isa && isa->word_bits && ends_with(path, ".bin");
+    return isa && isa->word_bits && ends_with_nocase(path, ".bin");
 }
 
 /* Opens a program and takes ownership of the input. */

@@ -90,16 +90,10 @@ static uint64_t count_data_bytes(const tv_program *program, bool gaps)
                      : bytes;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 tv_status tv_program_save_data(const tv_program *program, const char *path, unsigned word_bytes, tv_output_group *group,
                                const tv_diag_sink *sink)
 {
-    bool words = ends_with(path, ".memh") || ends_with(path, ".hex");
+    bool words = tv_sv_ends_with(tv_sv_of(path), ".memh") || tv_sv_ends_with(tv_sv_of(path), ".hex");
     tv_output *output;
     if (program->form)
         return tv_fail(sink, TV_ERR_INPUT, TV_CODE(OBJ_FORMAT), "its initial data are files and digits of the queue",

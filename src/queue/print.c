@@ -13,12 +13,6 @@ static void print_ids(const char *name, cmdq_ids ids, tv_buf *out)
         tv_buf_printf(out, i ? ",%" PRIu32 : "%" PRIu32, ids.at[i]);
 }
 
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t n = strlen(text), m = strlen(ending);
-    return n > m && strcmp(text + n - m, ending) == 0;
-}
-
 /* Prints a string of the file with control characters escaped as \xNN. */
 static void print_escaped(const char *text, tv_buf *out)
 {
@@ -36,11 +30,11 @@ static void print_field(const cmdq_queue *queue, const cmdq_entry *e, unsigned f
     uint64_t value = p->type == TV_PARAMETER_REAL ? 0 : cmdq_integer(queue, e, (cmdq_field)field);
     if (p->type == TV_PARAMETER_IDS || p->type == TV_PARAMETER_OBJECT)
         return;
-    if (ends_with(p->name, "_offset")) {
+    if (tv_sv_ends_with(tv_sv_of(p->name), "_offset")) {
         tv_buf_printf(out, ":0x%" PRIx64, value);
         return;
     }
-    tv_buf_printf(out, " %.*s=", (int)strlen(p->name) - (ends_with(p->name, "_bank") ? 5 : 0), p->name);
+    tv_buf_printf(out, " %.*s=", (int)strlen(p->name) - (tv_sv_ends_with(tv_sv_of(p->name), "_bank") ? 5 : 0), p->name);
     if (p->type == TV_PARAMETER_REAL)
         tv_buf_printf(out, "%.9g", cmdq_real(queue, e, (cmdq_field)field));
     else if (p->type == TV_PARAMETER_ENUM)
@@ -48,7 +42,7 @@ static void print_field(const cmdq_queue *queue, const cmdq_entry *e, unsigned f
     else if (p->type == TV_PARAMETER_TEXT)
         print_escaped(queue->strings[value], out);
     else
-        tv_buf_printf(out, ends_with(p->name, "_addr") ? "0x%" PRIx64 : "%" PRIu64, value);
+        tv_buf_printf(out, tv_sv_ends_with(tv_sv_of(p->name), "_addr") ? "0x%" PRIx64 : "%" PRIu64, value);
 }
 
 void cmdq_print_entry(const cmdq_queue *queue, uint32_t index, tv_buf *out)

@@ -335,12 +335,6 @@ static bool fill_text(tv_packet_reader *p, level of, const char *name, tv_sv tex
     return tv_trace_fill_text(p->r, f, text);
 }
 
-static bool starts_with(tv_sv text, const char *start)
-{
-    size_t n = strlen(start);
-    return text.len >= n && memcmp(text.ptr, start, n) == 0;
-}
-
 /* The name is that of the operation, or the reason of a stall. */
 static bool fill_name(tv_packet_reader *p, const event_fields *e, const char *kind)
 {
@@ -356,7 +350,7 @@ static bool fill_name(tv_packet_reader *p, const event_fields *e, const char *ki
         return true;
     if (strcmp(kind, tv_trace_kind_names[TV_EVENT_STALL]) != 0)
         return is_given(p, S_OP) || fill_text(p, L_ARGS, "op", name);
-    if (is_given(p, S_REASON) || !starts_with(name, stall))
+    if (is_given(p, S_REASON) || !tv_sv_starts_with(name, stall))
         return true;
     name = (tv_sv){name.ptr + strlen(stall), name.len - strlen(stall)};
     return fill_text(p, L_ARGS, "reason", name);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/diag.h"
+#include "base/sv.h"
 #include "trace/encode.h"
 #include "trivet/energy.h"
 #include "trivet/file.h"
@@ -227,19 +228,13 @@ static void write_event(void *user, const tv_event *e)
     tv_trace_encode_event(&w->encoder, e, NULL);
 }
 
-static bool ends_with(tv_sv text, const char *end)
-{
-    size_t n = strlen(end);
-    return text.len >= n && memcmp(text.ptr + text.len - n, end, n) == 0;
-}
-
 /* Whether the file is one of packets, by its name. */
 static bool names_packets(const char *path)
 {
     tv_sv name = tv_sv_of(path);
-    if (ends_with(name, ".zst"))
+    if (tv_sv_ends_with(name, ".zst"))
         name.len -= strlen(".zst");
-    return ends_with(name, ".pftrace");
+    return tv_sv_ends_with(name, ".pftrace");
 }
 
 tv_status tv_trace_open(const char *path, tv_trace_format format, const tv_machine *machine, const tv_diag_sink *sink,

@@ -25,6 +25,8 @@ SLICES = ("select thread.name as track, slice.name as name, category, ts, dur, d
           "join thread_track on slice.track_id = thread_track.id join thread using (utid)")
 ARGUMENTS = "select arg_set_id, key, int_value, string_value from args where key like 'debug.%' or key like 'source.%'"
 COUNTERS = "select ts, value, counter_track.name as name from counter join counter_track on counter.track_id = counter_track.id order by ts"
+STEPS = ("select category, slice.name as name, thread.name as thread, ts, dur from slice left join thread_track on "
+         "slice.track_id = thread_track.id left join thread using (utid) where category in ('TOKEN_EVENT', 'MARKER_EVENT')")
 NAMES = "select name from process where pid = 1"
 
 
@@ -54,6 +56,16 @@ def wanted(whole, kinds):
         yield (track, name, e["type"], time(e["start_cycle"]), time(e["end_cycle"]) - time(e["start_cycle"]) if slice_ else 0), e
 
 
+def bandwidth(whole, member):
+    """(time, bytes a cycle) of the samples that are not zero."""
+    ns = 1e9 / whole["run_metadata"]["clock_hz"]
+    return [(int(s["cycle"] * ns + 0.5), s[member] / s["window_cycles"]) for s in whole["bandwidth_samples"] if s[member]]
+
+
+def counted(counters, name):
+    return [(r["ts"], r["value"]) for r in counters if r["name"] == name and r["value"]]
+
+
 def compare_packets(t, processor, name):
     whole = json.loads(open(t.path("a.json"), encoding="utf-8").read())
     errors, slices, arguments, counters, names = processor.ask("a.pftrace", ERRORS, SLICES, ARGUMENTS, COUNTERS, NAMES)
@@ -71,21 +83,44 @@ def compare_packets(t, processor, name):
     have = lambda key, e: (key, e["cmdq_id"], e["start_cycle"], *(e["details"].get(k) for k in ("bytes", "macs", "waits_for", "line")))
     order = lambda rows: sorted(rows, key=str)
     t.equal(name + " arguments", order(got), order(have(*w) for w in want))
-    read = [(r["ts"], r["value"]) for r in counters if r["name"] == "memory read" and r["value"]]
-    ns = 1e9 / whole["run_metadata"]["clock_hz"]
-    t.equal(name + " bandwidth", read, [(int(s["cycle"] * ns + 0.5), s["dram_read_bytes"] / s["window_cycles"])
-                                        for s in whole["bandwidth_samples"] if s["dram_read_bytes"]])
+    t.equal(name + " bandwidth", counted(counters, "memory read"), bandwidth(whole, "dram_read_bytes"))
 
 
 def compare_chrome(t, processor, name):
     whole = json.loads(open(t.path("a.json"), encoding="utf-8").read())
-    errors, slices = processor.ask("a.perfetto.json", ERRORS, SLICES)
+    errors, slices, counters = processor.ask("a.perfetto.json", ERRORS, SLICES, COUNTERS)
     t.equal(name + " errors of Chrome trace events", errors, [])
+    close = lambda pairs: [(time, round(value, 6)) for time, value in pairs]
+    for counter, member in (("read", "dram_read_bytes"), ("write", "dram_write_bytes")):
+        t.equal(name + " Chrome counter " + counter, close(counted(counters, "memory bytes/cycle " + counter)),
+                close(bandwidth(whole, member)))
     got = sorted((r["track"], r["name"], r["category"], r["ts"], r["dur"]) for r in slices if r["category"] != "STAT_OUT")
     want = sorted(key for key, _ in wanted(whole, ("ENGINE_EVENT", "STALL_EVENT")))
     t.equal(name + " Chrome slices", [r[:3] for r in got], [r[:3] for r in want])
     # times are real numbers of microseconds, which it cuts to nanoseconds
     t.equal(name + " Chrome times", [(a, b) for a, b in zip(got, want) if abs(a[3] - b[3]) > 1 or abs(a[4] - b[4]) > 1], [])
+
+
+def compare_steps(t, processor, trace, steps):
+    """Steps of a model are slices of a track of their own, markers instants of none of the threads."""
+    errors, slices = processor.ask(trace, ERRORS, STEPS)
+    t.equal(trace + " of a model, errors", errors, [])
+    # Chrome trace events name the position beside the step
+    got = sorted((r["category"], r["thread"] or "", r["ts"], r["dur"], r["name"].rstrip(" 0123456789")) for r in slices)
+    t.equal(trace + " of a model, steps and markers", got, steps)
+
+
+def compare_model(t, processor):
+    model = os.path.join(SOURCE, "..", "..", "models", "shakespeare.gguf")
+    t.good("llm", model, "--target", "cmdq", "-p", "To be", "-n", "3", "--trace", "m.json", "--perfetto", "m.perfetto.json")
+    t.good("trace", "convert", "m.json", "-o", "m.pftrace")
+    whole = json.loads(open(t.path("m.json"), encoding="utf-8").read())
+    steps = sorted((e["type"], "tokens" if e["type"] == "TOKEN_EVENT" else "", e["start_cycle"], e["end_cycle"] - e["start_cycle"],
+                    e["op"]) for e in whole["timeline_events"] if e["type"] in ("TOKEN_EVENT", "MARKER_EVENT"))
+    t.check("the model's trace has steps and markers", {s[0] for s in steps} != {"TOKEN_EVENT", "MARKER_EVENT"})
+    t.equal("its cycles are nanoseconds", whole["run_metadata"]["clock_hz"], 1e9)
+    for trace in ("m.pftrace", "m.perfetto.json"):
+        compare_steps(t, processor, trace, steps)
 
 
 def main():
@@ -100,8 +135,9 @@ def main():
             t.call("run", *arguments, "--no-hazards", "--trace", "a.json", "--perfetto", "a.perfetto.json")
             t.good("trace", "convert", "a.json", "-o", "a.pftrace")
             compare_packets(t, processor, name)
-            if name == EXAMPLES[0]:
+            if name in (EXAMPLES[0], EXAMPLES[-1]):
                 compare_chrome(t, processor, name)
+    compare_model(t, processor)
     return t.finish()
 
 
