@@ -315,7 +315,7 @@ static void add_state(sharer *s, tv_machine *machine)
 }
 
 /* Numbers that are finite and below 2 as BF16, and of every low byte. */
-static void fill_host(tv_machine *machine)
+static void fill_memory(tv_machine *machine, const char *space)
 {
     static uint8_t data[1 << 20];
     uint32_t x = 1;
@@ -323,7 +323,7 @@ static void fill_host(tv_machine *machine)
         x = x * 1664525 + 1013904223;
         data[i] = (uint8_t)(i % 2 ? (x >> 24 & 0x83) | 0x3C : x >> 24);
     }
-    assert_int_equal(tv_machine_write(machine, "host", 0, data, sizeof data, NULL), TV_OK);
+    assert_int_equal(tv_machine_write(machine, space, 0, data, sizeof data, NULL), TV_OK);
 }
 
 /* Runs the program four times, up to every `step`-th instruction, and on after each fault, of which memory causes some
@@ -340,7 +340,7 @@ static uint64_t digest_of_runs(const tv_program *program, const tv_config *confi
     const uint32_t clear = TV_WINDOW_CLEAR_ERROR;
     assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
     tv_machine_set_threads(machine, threads);
-    fill_host(machine);
+    fill_memory(machine, "host");
     for (unsigned times = 0; times < 4; times++) {
         if (nan)
             assert_int_equal(tv_machine_write(machine, nan < HOST ? "l2" : "host", nan % HOST, word, sizeof word, NULL),
@@ -412,26 +412,73 @@ static void products_are_the_same_with_any_number_of_threads(void **state)
     tv_config_free(config);
 }
 
+static tv_program *generate_program(const tv_config *config, uint64_t seed, uint64_t instructions)
+{
+    tv_generate_options options = {
+        .size = sizeof options, .seed = seed, .instructions = instructions, .illegal = seed % 3 == 0 ? 5 : 0};
+    tv_generated made;
+    tv_program *program;
+    assert_int_equal(tv_program_generate(config, &options, NULL, &made), TV_OK);
+    assert_int_equal(tv_program_assemble("made.s", made.source, strlen(made.source), NULL, NULL, &program), TV_OK);
+    free(made.source);
+    free(made.counts);
+    return program;
+}
+
 static void a_program_that_another_thread_times_takes_the_same_cycles(void **state)
 {
     (void)state;
     tv_config *config;
     assert_int_equal(tv_config_new("pccx", NULL, &config), TV_OK);
     for (uint64_t seed = 1; seed <= 12; seed++) {
-        tv_generate_options options = {
-            .size = sizeof options, .seed = seed, .instructions = 100 + 100 * seed, .illegal = seed % 3 == 0 ? 5 : 0};
-        tv_generated made;
-        tv_program *program;
+        tv_program *program = generate_program(config, seed, 100 + 100 * seed);
         uint64_t step = seed % 2 ? UINT64_MAX / 2 : 150, nan = seed % 4 < 2 ? 64 * seed : 0;
-        assert_int_equal(tv_program_generate(config, &options, NULL, &made), TV_OK);
-        assert_int_equal(tv_program_assemble("made.s", made.source, strlen(made.source), NULL, NULL, &program), TV_OK);
         uint64_t want = digest_of_runs(program, config, 1, step, nan);
         for (unsigned threads = 2; threads <= 3; threads++)
             if (digest_of_runs(program, config, threads, step, nan) != want)
                 fail_msg("seed %u with %u threads is not as with one", (unsigned)seed, threads);
         tv_program_free(program);
-        free(made.source);
-        free(made.counts);
+    }
+    tv_config_free(config);
+}
+
+/* Runs the program twice, up to every `step`-th instruction or to a fault. */
+static uint64_t digest_of_vector_runs(const tv_program *program, const tv_config *config, unsigned threads,
+                                      uint64_t step)
+{
+    sharer s = {0};
+    tv_machine *machine;
+    assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
+    tv_machine_set_threads(machine, threads);
+    fill_memory(machine, "mem");
+    for (unsigned times = 0; times < 2; times++) {
+        tv_status status = tv_machine_load(machine, program, NULL);
+        for (uint64_t until = step;
+             status == TV_OK && tv_machine_next_index(machine) < tv_program_instruction_count(program); until += step) {
+            tv_run_limits limits = {sizeof limits, until, UINT64_MAX};
+            status = tv_machine_run(machine, &limits, NULL);
+            add_number(&s, (uint64_t)status);
+            add_state(&s, machine);
+        }
+        add_memories(&s, machine);
+    }
+    assert_int_equal(s.failed, 0);
+    tv_machine_free(machine);
+    return s.digest;
+}
+
+static void vector_programs_that_another_thread_times_take_the_same_cycles(void **state)
+{
+    (void)state;
+    tv_config *config;
+    assert_int_equal(tv_config_new("opennpu", NULL, &config), TV_OK);
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        tv_program *program = generate_program(config, seed, 400 * seed);
+        uint64_t step = seed % 2 ? UINT64_MAX / 2 : 600, want = digest_of_vector_runs(program, config, 1, step);
+        for (unsigned threads = 2; threads <= 3; threads++)
+            if (digest_of_vector_runs(program, config, threads, step) != want)
+                fail_msg("seed %u with %u threads is not as with one", (unsigned)seed, threads);
+        tv_program_free(program);
     }
     tv_config_free(config);
 }
@@ -467,6 +514,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(machines_in_several_threads_share_programs_and_configurations),
         cmocka_unit_test(sessions_in_several_threads_share_a_model),
         cmocka_unit_test(a_program_that_another_thread_times_takes_the_same_cycles),
+        cmocka_unit_test(vector_programs_that_another_thread_times_take_the_same_cycles),
         cmocka_unit_test(products_are_the_same_with_any_number_of_threads),
         cmocka_unit_test(threads_of_a_session_can_change_between_its_steps),
     };

@@ -19,6 +19,7 @@
 #include "sim/fault.h"
 #include "sim/findings.h"
 #include "sim/memory.h"
+#include "sim/pool.h"
 #include "sim/values.h"
 
 enum {
@@ -166,6 +167,14 @@ struct opennpu_op {
 };
 static_assert(sizeof(void *) != 8 || sizeof(opennpu_op) <= 64, "an entry of the decode cache fits a cache line");
 
+/* By hash of the word; decode_cache.h. A word may be in either of two entries, which avoids most conflicts of programs
+ * with about 1,700 distinct words. An empty entry holds the NOP word, so that a lookup needs no valid bit. */
+typedef struct opennpu_decode_cache {
+    _Alignas(64) opennpu_op ops[OPENNPU_DECODE_CACHE];
+} opennpu_decode_cache;
+
+typedef struct opennpu_times opennpu_times;
+
 typedef struct opennpu_timing {
     const opennpu_opcodes *opcodes;
     uint64_t k;
@@ -193,34 +202,35 @@ typedef struct opennpu_simd {
     tv_outer_s8_fn *outer; /* never NULL */
 } opennpu_simd;
 
+/* What instructions change begins a cache line of its own, because another thread may read what comes before it. */
 struct opennpu_machine {
-    tv_codec *codec;
     const tv_config *config;
-    /* By hash of the word: unrolled loops repeat their words. A word may be in either of two entries, which avoids most
-     * conflicts of programs with about 1,700 distinct words. */
-    _Alignas(64) opennpu_op decode_cache[OPENNPU_DECODE_CACHE];
-    tv_mode mode;
+    tv_codec *codec;
     opennpu_opcodes opcodes;
     uint32_t k, l;
-    uint8_t *registers; /* L rows of K bytes; registers.h */
-    uint8_t lane_form;  /* bit per group of four rows: stored as lanes, not as byte planes */
-    uint8_t lut[OPENNPU_BANKS][OPENNPU_LUT_ENTRIES];
-    int32_t *acc;                  /* K x K, column after column, without the pending products */
-    bool cleared;                  /* ACC is zero, whatever `acc` holds */
-    int8_t *pending_a, *pending_b; /* operands of mma not yet added to ACC: rows of K */
-    unsigned pending;
+    tv_mode mode;
     tv_cpu_level level;
     opennpu_simd simd;
-    uint32_t column; /* of ACC, for the next mma.last */
+    const tv_program *program;
+    tv_values *values;    /* inner values of instructions; NULL: not asked for */
+    tv_pool *pool;        /* NULL: one thread */
+    opennpu_times *times; /* of a program that is timed apart; NULL: none was yet */
+    opennpu_decode_cache decode_cache;
+
+    _Alignas(64) uint8_t *registers; /* L rows of K bytes; registers.h */
+    int32_t *acc;                    /* K x K, column after column, without the pending products */
+    int8_t *pending_a, *pending_b;   /* operands of mma not yet added to ACC: rows of K */
+    unsigned pending;
+    uint32_t column;   /* of ACC, for the next mma.last */
+    bool cleared;      /* ACC is zero, whatever `acc` holds */
+    uint8_t lane_form; /* bit per group of four rows: stored as lanes, not as byte planes */
+    uint8_t lut[OPENNPU_BANKS][OPENNPU_LUT_ENTRIES];
     tv_memory memory;
     opennpu_timing timing;
-
-    const tv_program *program;
     uint64_t next, count, instructions;
     uint64_t *executed; /* by profile: how often */
     tv_fault_record fault;
     tv_trace_sink sink;
-    tv_values *values; /* inner values of instructions; NULL: not asked for */
 };
 
 /* opcodes.c. Row i describes row i of the instruction set. TV_ERR_MEMORY leaves *opcodes empty. */

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The OpenNPU machine as a target: creation, loading, the instruction loop, faults, address spaces, statistics.
  *
- * Decoded operations are kept in a decode cache of two ways, indexed by hashes of the instruction word; an empty entry
- * holds the NOP word, so that a lookup needs no valid bit. There are two loops. run_traced steps one instruction at a
- * time, emits events and respects a limit of ticks. run_fast, used when nothing observes the run, keeps the position in
- * a register and leaves the loop only for a fault or the end. Both leave the same registers, memory, ticks and
- * statistics.
+ * There are two loops. run_traced steps one instruction at a time, emits events and respects a limit of ticks.
+ * run_fast, used when nothing observes the run, keeps the position in a register and leaves the loop only for a fault
+ * or the end. Both leave the same registers, memory, ticks and statistics, and so does run_fast with ticks that another
+ * thread finds (times.c).
  *
  * Registers are stored as byte planes or as 32-bit lanes (registers.h), products of MMA are pending until something
  * reads ACC: address spaces, snapshots and faults convert and flush first. */
 #include "machine/opennpu/issue.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "kernels/clones.h"
+#include "machine/opennpu/decode_cache.h"
 #include "machine/opennpu/extension.h"
 #include "machine/opennpu/inline.h"
 #include "machine/opennpu/params.h"
 #include "machine/opennpu/registers.h"
+#include "machine/opennpu/times.h"
 #include "sim/bottleneck.h"
 #include "sim/stats.h"
 
@@ -42,6 +42,8 @@ static void destroy(void *state)
         return;
     tv_codec_free(m->codec);
     opennpu_opcodes_fini(&m->opcodes);
+    tv_pool_free(m->pool);
+    opennpu_times_free(m->times);
     free(m->registers);
     free(m->executed);
     free(m->acc);
@@ -92,15 +94,6 @@ static void select_simd(opennpu_machine *m)
     m->simd.lookup = tv_lanes_find(m->level, TV_LANE_LOOKUP, 0);
 }
 
-/* An empty entry of the decode cache holds the NOP word, so that looking it up needs no valid bit. */
-static void reset_entry(const opennpu_machine *m, opennpu_op *op)
-{
-    opennpu_illegal illegal;
-    bool legal = opennpu_decode(m->codec, &m->opcodes, (uint32_t)tv_isa_opennpu.nop, m->l, op, &illegal);
-    assert(legal);
-    (void)legal;
-}
-
 static tv_status init_machine(opennpu_machine *m, const tv_config *config, tv_mode mode, const tv_diag_sink *sink)
 {
     m->config = config;
@@ -120,9 +113,7 @@ static tv_status init_machine(opennpu_machine *m, const tv_config *config, tv_mo
     if (status != TV_OK)
         return status;
     opennpu_timing_init(&m->timing, &m->opcodes, config);
-    reset_entry(m, &m->decode_cache[0]);
-    for (unsigned i = 1; i < OPENNPU_DECODE_CACHE; i++)
-        m->decode_cache[i] = m->decode_cache[0];
+    opennpu_decode_cache_init(m, &m->decode_cache);
     return TV_OK;
 }
 
@@ -184,41 +175,14 @@ static void raise_illegal(opennpu_machine *m, uint32_t word, const opennpu_illeg
 
 typedef enum outcome { OUTCOME_DONE, OUTCOME_FAULT, OUTCOME_CYCLE_LIMIT } outcome;
 
-/* A word has an entry in each of two ways of the decode cache, by these multiplicative hashes. */
-static const uint32_t first_hash = 0x9E3779B1, second_hash = 0x85EBCA6B;
-
-TV_INLINE opennpu_op *decode_cache_entry(opennpu_machine *m, uint32_t word, uint32_t hash)
-{
-    return &m->decode_cache[word * hash >> (32 - OPENNPU_DECODE_CACHE_BITS)];
-}
-
-/* NULL: the word is not in the decode cache. */
-TV_INLINE const opennpu_op *find_decoded(opennpu_machine *m, uint32_t word)
-{
-    const opennpu_op *op = decode_cache_entry(m, word, first_hash);
-    if (op->word == word)
-        return op;
-    op = decode_cache_entry(m, word, second_hash);
-    return op->word == word ? op : NULL;
-}
-
 /* Decodes `word`, at m->next, through the decode cache. NULL: it is illegal, and the fault is raised. */
 static const opennpu_op *decode_word(opennpu_machine *m, uint32_t word)
 {
-    const opennpu_op *decoded = find_decoded(m, word);
     opennpu_illegal illegal;
-    if (decoded)
-        return decoded;
-    opennpu_op *op = decode_cache_entry(m, word, first_hash), *other = decode_cache_entry(m, word, second_hash);
-    if (op->word != tv_isa_opennpu.nop && other->word == tv_isa_opennpu.nop)
-        op = other;
-    if (opennpu_decode(m->codec, &m->opcodes, word, m->l, op, &illegal)) {
-        opennpu_select_kernel(m, op);
-        return op;
-    }
-    reset_entry(m, op);
-    raise_illegal(m, word, &illegal);
-    return NULL;
+    const opennpu_op *op = opennpu_decode_cached(m, &m->decode_cache, word, &illegal);
+    if (!op)
+        raise_illegal(m, word, &illegal);
+    return op;
 }
 
 TV_INLINE void call_kernel(opennpu_machine *m, const opennpu_op *op)
@@ -316,7 +280,7 @@ TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool
     opennpu_fault why;
     for (; next < end; next++) {
         uint32_t word = tv_load_le32(text + next * 4);
-        const opennpu_op *op = find_decoded(m, word);
+        const opennpu_op *op = opennpu_find_decoded(&m->decode_cache, word);
         if (!op) {
             set_next(m, next);
             op = decode_word(m, word);
@@ -348,11 +312,13 @@ static outcome run_to(opennpu_machine *m, uint64_t end, uint64_t max_cycles)
 {
     if (m->timing.emitter.sink || m->values || max_cycles != UINT64_MAX)
         return run_traced(m, end, max_cycles);
-    if (m->mode == TV_MODE_FUNCTIONAL)
-        return run_fast(m, end, true, false);
     if (m->mode == TV_MODE_TIMING)
         return run_fast(m, end, false, true);
-    return run_fast(m, end, true, true);
+    bool apart = m->mode == TV_MODE_FULL && opennpu_times_begin(m, end);
+    bool untimed = apart || m->mode == TV_MODE_FUNCTIONAL;
+    outcome result = untimed ? run_fast(m, end, true, false) : run_fast(m, end, true, true);
+    opennpu_times_end(m, apart);
+    return result;
 }
 
 static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *why)
@@ -604,6 +570,13 @@ static void trace(void *state, const tv_trace_sink *sink)
     m->timing.emitter.sink = sink ? &m->sink : NULL;
 }
 
+static void set_threads(void *state, unsigned threads)
+{
+    opennpu_machine *m = state;
+    tv_pool_free(m->pool);
+    m->pool = tv_pool_new(threads);
+}
+
 static uint64_t clock_now(const void *state)
 {
     const opennpu_machine *m = state;
@@ -628,6 +601,7 @@ const tv_target tv_target_opennpu = {
     .stats = stats,
     .actions = opennpu_actions,
     .energy_params = opennpu_energy_params,
+    .threads = set_threads,
     .trace = trace,
     .clock = clock_now,
     .has_next = has_next,

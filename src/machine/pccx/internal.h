@@ -91,15 +91,12 @@ typedef struct pccx_times pccx_times;
 typedef struct pccx_memo pccx_memo;
 typedef struct pccx_memo_entry pccx_memo_entry;
 
+/* What instructions change begins a cache line of its own, because the thread that times a program reads what comes
+ * before it. */
 typedef struct pccx_machine {
-    tv_codec *codec;
     const tv_config *config;
+    tv_codec *codec;
     tv_mode mode;
-    pccx_control control;
-    pccx_timing timing;
-
-    tv_memory l2, host;
-    pccx_fifo fifos[PCCX_FIFOS];
     uint16_t e_max;
     tv_cpu_level level; /* of the host, for kernels */
     tv_quantize_bf16_fn *quantize;
@@ -107,23 +104,27 @@ typedef struct pccx_machine {
     tv_gemv_scaled_fn *multiply_rows; /* of one vector */
     tv_pool *pool;                    /* NULL: one thread */
     tv_values *values;                /* inner values of instructions; NULL: not asked for */
-    tv_buf scratch;                   /* an instruction's results before they are written */
-
-    const tv_program *program; /* borrowed; NULL: none */
-    uint64_t next, count;      /* instruction of the program */
-    uint64_t instructions;     /* executed, over all programs */
-    pccx_counters counters;
     tv_energy_table energy;
-    pccx_times *times; /* of a program that is timed apart; NULL: none was yet */
-    pccx_memo *memo;   /* of timing; NULL: there is none, as while the first program is loaded */
+    pccx_times *times;         /* of a program that is timed apart; NULL: none was yet */
+    pccx_memo *memo;           /* of timing; NULL: there is none, as while the first program is loaded */
+    const tv_program *program; /* borrowed; NULL: none */
+    uint64_t count;            /* instructions of the program */
+    tv_buf commands;           /* instruction words that the host wrote … */
+    uint64_t commands_done;    /* … after this number that have run and are not stored any more */
 
+    _Alignas(64) uint64_t next; /* instruction of the program */
+    uint64_t instructions;      /* executed, over all programs */
+    pccx_control control;
+    pccx_timing timing;
+    tv_memory l2, host;
+    pccx_fifo fifos[PCCX_FIFOS];
+    tv_buf scratch; /* an instruction's results before they are written */
+    pccx_counters counters;
     uint32_t command_low, command_high;
     uint64_t stream_addr, stream_bytes; /* of the descriptor that the host writes */
     pccx_stat stat;
-    tv_buf commands;        /* instruction words that the host wrote … */
-    uint64_t commands_done; /* … after this number that have run and are not stored any more */
-    uint32_t status;        /* TV_WINDOW_ bits without FULL */
-    bool ended;             /* everything has drained */
+    uint32_t status; /* TV_WINDOW_ bits without FULL */
+    bool ended;      /* everything has drained */
     tv_fault_record fault;
     tv_trace_sink sink;
 } pccx_machine;

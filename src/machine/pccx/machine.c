@@ -57,9 +57,10 @@ static tv_status validate(const tv_config *config, const tv_diag_sink *sink)
 
 static tv_status create(const tv_config *config, tv_mode mode, const tv_diag_sink *sink, void **state)
 {
-    pccx_machine *m = calloc(1, sizeof *m);
+    pccx_machine *m = aligned_alloc(_Alignof(pccx_machine), sizeof *m);
     if (!m)
         return tv_fail_memory(sink);
+    memset(m, 0, sizeof *m);
     m->config = config;
     m->mode = mode;
     m->level = tv_cpu();

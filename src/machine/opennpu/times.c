@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread works on a copy of the timing model, with a decode cache of its own. The copy becomes the machine's when
+ * all instructions have been executed. After a fault it is dropped, and the instructions before it are timed again. */
+#include "machine/opennpu/times.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "machine/opennpu/decode_cache.h"
+#include "machine/opennpu/issue.h"
+
+/* Fewer instructions are executed before another thread has begun. */
+enum { INSTRUCTIONS_MIN = 512 };
+
+struct opennpu_times {
+    opennpu_decode_cache cache;
+    atomic_bool stopped; /* the caller needs no more times */
+    const opennpu_machine *machine;
+    uint64_t first, end, index; /* instructions of the program; the number of `first` over all programs */
+    uint64_t done;              /* number of instructions that were timed */
+    opennpu_timing timing;      /* after them */
+    bool measured;              /* the run is, with another thread or without */
+};
+
+/* Times instructions from `first` to `end`, up to an illegal one, unless *stopped becomes true; returns how many. */
+static uint64_t time_words(const opennpu_machine *m, opennpu_decode_cache *cache, opennpu_timing *timing,
+                           uint64_t first, uint64_t end, uint64_t index, const atomic_bool *stopped)
+{
+    const uint8_t *text = m->program->text;
+    opennpu_illegal illegal;
+    for (uint64_t i = first; i < end; i++) {
+        const opennpu_op *op = opennpu_decode_cached(m, cache, tv_load_le32(text + i * 4), &illegal);
+        if (!op || (stopped && *stopped))
+            return i - first;
+        opennpu_timing_issue_fast(timing, op, (opennpu_engine)op->engine, (int64_t)(index + i - first));
+    }
+    return end - first;
+}
+
+static void time_program(void *user)
+{
+    opennpu_times *t = user;
+    t->done = time_words(t->machine, &t->cache, &t->timing, t->first, t->end, t->index, &t->stopped);
+}
+
+static opennpu_times *times_of(opennpu_machine *m)
+{
+    if (m->times)
+        return m->times;
+    opennpu_times *t = aligned_alloc(_Alignof(opennpu_times), sizeof *t);
+    if (!t)
+        return NULL;
+    memset(t, 0, sizeof *t);
+    opennpu_decode_cache_init(m, &t->cache);
+    return m->times = t;
+}
+
+void opennpu_times_free(opennpu_times *times) { free(times); }
+
+/* Runs of about as many instructions take about as long: the count without the bits after the third. */
+static uint64_t duration_kind(uint64_t count)
+{
+    unsigned bits = 64 - (unsigned)__builtin_clzll(count);
+    return bits > 3 ? count >> (bits - 3) << (bits - 3) : count;
+}
+
+bool opennpu_times_begin(opennpu_machine *m, uint64_t end)
+{
+    const uint64_t count = end > m->next ? end - m->next : 0;
+    opennpu_times *t = m->pool && count >= INSTRUCTIONS_MIN ? times_of(m) : NULL;
+    if (!t)
+        return false;
+    t->machine = m;
+    t->stopped = false;
+    t->first = m->next;
+    t->end = end;
+    t->index = m->instructions;
+    t->done = 0;
+    t->timing = m->timing;
+    t->measured = true;
+    return tv_pool_begin(m->pool, duration_kind(count), time_program, t);
+}
+
+void opennpu_times_end(opennpu_machine *m, bool apart)
+{
+    opennpu_times *t = m->times;
+    if (!t || !t->measured)
+        return;
+    t->stopped = m->next < t->end;
+    tv_pool_end(m->pool);
+    t->measured = false;
+    if (!apart)
+        return;
+    if (t->done == t->end - t->first && m->next == t->end)
+        m->timing = t->timing;
+    else
+        time_words(m, &m->decode_cache, &m->timing, t->first, m->next, t->index, NULL);
+}
