@@ -36,7 +36,7 @@ def selected(word):
     """The sessions with the numbers of threads of their rows that `word` selects."""
     for session in SESSIONS:
         names = {1: [session[0]], 2: [session[0] + TWO, session[0] + SCALING]}
-        if session[8] is None:
+        if session[1] == "continue":  # one thread reads memory at its full bandwidth
             names = {1: names[1]}
         found = [n for n in names if any(word in name for name in names[n])]
         if found:
@@ -111,11 +111,12 @@ class Sessions:
         name, kind, _, _, _, tokens, weights, goal, goal_two = session
         rounds = self.measure(session, threads)
         full, seconds = name + (TWO if threads == 2 else ""), [own["seconds"] for own, _, _ in rounds]
+        goal = goal_two if threads == 2 else goal
         if kind == "prefill" and not weights:
             rates = [own["macs"] / own["seconds"] / 1e9 for own, _, _ in rounds]
             row = self.row(full, "GMAC/s", rates, better="higher", goal=goal)
-            if not host.get("u4s8"):
-                row.pop("goal")
+            if not host.get("u4s8") or threads == 2:  # the peak is that of one thread
+                row.pop("goal", None)
                 return [row]
             return [row | {"of": "u4 x s8 peak", "reached": row["median"] / host["u4s8"]}]
         if kind == "continue":
@@ -136,7 +137,7 @@ class Sessions:
         about = "%s %s of 110M %s, beside %s W%d%s" % (with_kernels, kind, weights, session[3], session[4],
                                                         TWO if threads == 2 else "")
         peer_row = self.row(about, "tokens/s", [amount / peer for _, peer, _ in rounds], better="higher")
-        return [row | {"of": "llama.cpp " + weights, "reached": ratio, "goal": goal_two if threads == 2 else goal},
+        return [row | {"of": "llama.cpp " + weights, "reached": ratio, "goal": goal},
                 peer_row]
 
     def scaling_row(self, name, one, two):
