@@ -141,15 +141,15 @@ static opennpu_lower_pack prob_pack(const opennpu_lower_token *tok, uint32_t hea
                                 OPENNPU_VX, 0};
 }
 
-/* One channel of one head and block of positions. */
-static opennpu_lower_product score_product(const opennpu_lower_token *tok, uint32_t cache, uint32_t head,
-                                           uint32_t block, uint32_t channel, uint32_t slot)
+/* Sets *out to one channel of one head and block of positions. */
+static void set_score_product(const opennpu_lower_token *tok, uint32_t cache, uint32_t head, uint32_t block,
+                              uint32_t channel, uint32_t slot, opennpu_lower_product *out)
 {
     const opennpu_lower_model *s = tok->m;
     uint64_t keys = opennpu_lower_key_block_addr(tok->m, cache, head / (s->heads / s->kv_heads), block);
     uint32_t lane = opennpu_lower_rope_lane(tok->m, head, channel);
     opennpu_lower_pack pack = q_pack(tok, lane / tok->m->k);
-    return (opennpu_lower_product){keys + (uint64_t)channel * tok->m->k,
+    *out = (opennpu_lower_product){keys + (uint64_t)channel * tok->m->k,
                                    opennpu_lower_lane_addr(tok->e, &pack, lane % tok->m->k, slot),
                                    channel,
                                    slot,
@@ -159,26 +159,39 @@ static opennpu_lower_product score_product(const opennpu_lower_token *tok, uint3
                                    false};
 }
 
+typedef struct score_block {
+    uint32_t head, block;
+} score_block;
+
+/* Heads that share keys are adjacent. */
+static score_block score_block_at(const opennpu_lower_token *tok, const tv_graph_node *n, uint32_t i)
+{
+    const uint32_t blocks = block_count(tok, n), shared = tok->m->heads / tok->m->kv_heads;
+    return (score_block){i / shared / blocks * shared + i % shared, i / shared % blocks};
+}
+
 /* Integer scores; the rows of the array are positions, and others than those that the token sees are masked, after the
- * soft cap if there is one. Heads that share keys are adjacent. */
+ * soft cap if there is one. */
 static void emit_scores(opennpu_lower_token *tok, const tv_graph_node *n)
 {
     const opennpu_lower_model *s = tok->m;
-    uint32_t blocks = block_count(tok, n), shared = s->heads / s->kv_heads, all = s->heads * blocks;
+    uint32_t all = s->heads * block_count(tok, n);
     bool capped = n->attrs.soft_cap > 0;
     for (uint32_t first = 0; first < all; first += opennpu_lower_blocks_per_drain(tok)) {
         uint32_t count =
             all - first < opennpu_lower_blocks_per_drain(tok) ? all - first : opennpu_lower_blocks_per_drain(tok);
         size_t product_count = 0;
+        for (uint32_t b = 0; b < count; b++) {
+            const score_block at = score_block_at(tok, n, first + b);
+            tok->epilogues[b] = (opennpu_lower_epilogue){.limit = capped ? 0 : limit_after(tok, n, at.block),
+                                                         .limit_before = capped ? 0 : limit_before(tok, n, at.block),
+                                                         .out = scores_addr(tok, n, at.head, at.block)};
+        }
         for (uint32_t i = 0; i < s->head_dim; i++)
             for (uint32_t b = 0; b < count; b++) {
-                uint32_t at = first + b, head = at / shared / blocks * shared + at % shared,
-                         block = at / shared % blocks;
-                tok->list[product_count++] =
-                    score_product(tok, n->attrs.cache, head, first_block(tok, n) + block, i, b);
-                tok->epilogues[b] = (opennpu_lower_epilogue){.limit = capped ? 0 : limit_after(tok, n, block),
-                                                             .limit_before = capped ? 0 : limit_before(tok, n, block),
-                                                             .out = scores_addr(tok, n, head, block)};
+                const score_block at = score_block_at(tok, n, first + b);
+                set_score_product(tok, n->attrs.cache, at.head, first_block(tok, n) + at.block, i, b,
+                                  &tok->list[product_count++]);
             }
         opennpu_lower_multiply(tok->e, tok->list, product_count, tok->epilogues, count);
     }
@@ -294,15 +307,15 @@ static void emit_softmax(opennpu_lower_token *tok, const tv_graph_node *n)
         }
 }
 
-/* One position and one chunk of a head: at most K of its channels. */
-static opennpu_lower_product weighted_sum_product(const opennpu_lower_token *tok, uint32_t cache, uint32_t head,
-                                                  uint32_t chunk, uint32_t position, uint32_t slot)
+/* Sets *out to one position and one chunk of a head: at most K of its channels. */
+static void set_weighted_sum_product(const opennpu_lower_token *tok, uint32_t cache, uint32_t head, uint32_t chunk,
+                                     uint32_t position, uint32_t slot, opennpu_lower_product *out)
 {
     const opennpu_lower_model *s = tok->m;
     uint32_t channel = head / (s->heads / s->kv_heads) * s->head_dim + chunk * tok->m->k, lane = position % tok->m->k;
     opennpu_lower_pack pack = prob_pack(tok, head, position / tok->m->k);
     uint64_t row = tok->m->caches[cache].values + (uint64_t)position * tok->m->v_stride;
-    return (opennpu_lower_product){
+    *out = (opennpu_lower_product){
         row + channel, opennpu_lower_lane_addr(tok->e, &pack, lane, slot), position, slot, 0, OPENNPU_VX, 1, false};
 }
 
@@ -317,8 +330,8 @@ static void emit_weighted_sum(opennpu_lower_token *tok, const tv_graph_node *n)
         size_t product_count = 0;
         for (uint32_t t = first_position(tok, n); t <= tok->position; t++)
             for (uint32_t b = 0; b < count; b++)
-                tok->list[product_count++] =
-                    weighted_sum_product(tok, n->attrs.cache, (first + b) / chunks, (first + b) % chunks, t, b);
+                set_weighted_sum_product(tok, n->attrs.cache, (first + b) / chunks, (first + b) % chunks, t, b,
+                                         &tok->list[product_count++]);
         for (uint32_t b = 0; b < count; b++) {
             uint32_t head = (first + b) / chunks, at = head * s->head_dim + (first + b) % chunks * tok->m->k;
             tok->epilogues[b] =
