@@ -75,16 +75,16 @@ static inline uint64_t attribute_stalls(opennpu_timing *t, const opennpu_op *op,
 }
 
 /* Removes rows from `in_flight` whose result is complete. */
-static void drop_completed(opennpu_timing *t, const opennpu_op *op)
+static void drop_completed(opennpu_timing *t)
 {
-    for (uint32_t rows = t->in_flight & (op->rows_read | op->rows_written); rows; rows &= rows - 1)
+    for (uint32_t rows = t->in_flight; rows; rows &= rows - 1)
         if (t->completes[__builtin_ctz(rows)] <= t->next_tick)
             t->in_flight &= ~(rows & (0 - rows));
 }
 
 uint64_t opennpu_timing_stall(opennpu_timing *t, const opennpu_op *op)
 {
-    drop_completed(t, op);
+    drop_completed(t);
     uint32_t rows = (op->rows_read | op->rows_written) & t->in_flight;
     if (!rows && !opennpu_engine_stalls(t, op, (opennpu_engine)op->engine))
         return t->next_tick;
