@@ -115,8 +115,10 @@ class Sessions:
         if kind == "prefill" and not weights:
             rates = [own["macs"] / own["seconds"] / 1e9 for own, _, _ in rounds]
             row = self.row(full, "GMAC/s", rates, better="higher", goal=goal)
-            if not host.get("u4s8") or threads == 2:  # the peak is that of one thread
-                row.pop("goal", None)
+            if threads == 2:  # the peak is that of one thread
+                return [row]
+            if not host.get("u4s8"):
+                row.pop("goal")
                 return [row]
             return [row | {"of": "u4 x s8 peak", "reached": row["median"] / host["u4s8"]}]
         if kind == "continue":

@@ -8,7 +8,7 @@
 
 #include "kernels/variants.h"
 
-enum { PAIRS_MAX = TV_OUTER_COUNT_MAX / 2 };
+enum { PAIRS_MAX = TV_OUTER_COUNT_MAX / 2, AVX2_LANES = 8, AVX2_ROWS = 4 /* words of 128 bits */ };
 
 typedef int32_t pairs[PAIRS_MAX][TV_OUTER_K_MAX];
 
@@ -29,7 +29,9 @@ static unsigned pack_pairs(pairs out, uint32_t k, const int8_t *x, unsigned coun
     return n;
 }
 
-/* Lists the pairs of which one of four words from word i on is not zero; returns their number. */
+static_assert(PAIRS_MAX <= 256, "the number of a pair is a byte");
+
+/* Lists the pairs of which one of AVX2_ROWS words from word i on is not zero; returns their number. */
 __attribute__((target("avx2"))) static unsigned list_pairs(pairs x, unsigned n, uint32_t i, uint8_t list[PAIRS_MAX])
 {
     unsigned count = 0;
@@ -40,8 +42,6 @@ __attribute__((target("avx2"))) static unsigned list_pairs(pairs x, unsigned n, 
     }
     return count;
 }
-
-enum { AVX2_LANES = 8, AVX2_ROWS = 4 };
 
 /* Adds the products of `count` pairs, the listed ones or, without a list, all, to four rows of ACC from row i on. */
 __attribute__((target("avx2"), always_inline)) static inline void add_pairs(int32_t *acc, uint32_t k, pairs x, pairs y,
@@ -121,6 +121,8 @@ TARGET_AVX512 static void find_set_words(uint32_t x[QUADS_MAX][K_MAX], unsigned 
             set[v / 2][p] |= (uint32_t)_mm512_test_epi32_mask(words, words) << LANES * (v % 2);
         }
 }
+
+static_assert(QUADS_MAX == 32 && QUADS_MAX == 2 * LANES, "a bit for each quad, in two vectors of words");
 
 /* The quads, a bit each, of which one of the ROWS words from word i on is not zero. */
 TARGET_AVX512 static uint32_t find_quads(uint32_t set[2][QUADS_MAX], unsigned i)

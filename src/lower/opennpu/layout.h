@@ -103,7 +103,7 @@ enum { OPENNPU_LOWER_ANGLES_MAX = 4 };
 typedef struct opennpu_lower_model {
     const tv_graph *graph;
     tv_machine *machine;
-    tv_pool *pool; /* for quantization */
+    tv_pool *pool; /* for quantization; NULL after the upload */
     bool timing;   /* timing only, no data */
     bool allow_host_ops;
     tv_host_op host_ops[TV_OPS + 1]; /* so far */

@@ -232,6 +232,8 @@ static tv_status create(const tv_graph *graph, const tv_backend_options *options
         destroy(l);
         return status;
     }
+    tv_pool_free(l->m.pool);
+    l->m.pool = NULL;
     tv_machine_set_threads(l->m.machine, options->threads);
     *state = l;
     return TV_OK;

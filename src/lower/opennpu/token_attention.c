@@ -180,19 +180,18 @@ static void emit_scores(opennpu_lower_token *tok, const tv_graph_node *n)
     for (uint32_t first = 0; first < all; first += opennpu_lower_blocks_per_drain(tok)) {
         uint32_t count =
             all - first < opennpu_lower_blocks_per_drain(tok) ? all - first : opennpu_lower_blocks_per_drain(tok);
+        score_block at[OPENNPU_LOWER_PERIOD_MAX / 2];
         size_t product_count = 0;
         for (uint32_t b = 0; b < count; b++) {
-            const score_block at = score_block_at(tok, n, first + b);
-            tok->epilogues[b] = (opennpu_lower_epilogue){.limit = capped ? 0 : limit_after(tok, n, at.block),
-                                                         .limit_before = capped ? 0 : limit_before(tok, n, at.block),
-                                                         .out = scores_addr(tok, n, at.head, at.block)};
+            at[b] = score_block_at(tok, n, first + b);
+            tok->epilogues[b] = (opennpu_lower_epilogue){.limit = capped ? 0 : limit_after(tok, n, at[b].block),
+                                                         .limit_before = capped ? 0 : limit_before(tok, n, at[b].block),
+                                                         .out = scores_addr(tok, n, at[b].head, at[b].block)};
         }
         for (uint32_t i = 0; i < s->head_dim; i++)
-            for (uint32_t b = 0; b < count; b++) {
-                const score_block at = score_block_at(tok, n, first + b);
-                set_score_product(tok, n->attrs.cache, at.head, first_block(tok, n) + at.block, i, b,
+            for (uint32_t b = 0; b < count; b++)
+                set_score_product(tok, n->attrs.cache, at[b].head, first_block(tok, n) + at[b].block, i, b,
                                   &tok->list[product_count++]);
-            }
         opennpu_lower_multiply(tok->e, tok->list, product_count, tok->epilogues, count);
     }
 }

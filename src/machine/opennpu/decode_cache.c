@@ -3,8 +3,7 @@
 
 #include <assert.h>
 
-/* An empty entry holds the NOP word, so that looking it up needs no valid bit. */
-static void reset_entry(const opennpu_machine *m, opennpu_op *op)
+static void init_empty(const opennpu_machine *m, opennpu_op *op)
 {
     opennpu_illegal illegal;
     bool legal = opennpu_decode(m->codec, &m->opcodes, (uint32_t)tv_isa_opennpu.nop, m->l, op, &illegal);
@@ -14,18 +13,19 @@ static void reset_entry(const opennpu_machine *m, opennpu_op *op)
 
 void opennpu_decode_cache_init(const opennpu_machine *m, opennpu_decode_cache *cache)
 {
-    reset_entry(m, &cache->ops[0]);
+    init_empty(m, &cache->ops[0]);
     for (unsigned i = 1; i < OPENNPU_DECODE_CACHE; i++)
         cache->ops[i] = cache->ops[0];
 }
 
-/* Makes room at `at`: its operation moves to its other entry, the one that is there to its own, and so on; the last of
- * DISPLACED_MAX is dropped. Programs of 1,700 words would replace 200 entries again and again otherwise. */
-static void displace(opennpu_decode_cache *cache, unsigned at)
+/* Makes room at `at` by cuckoo hashing: its operation moves to its other entry, the one that is there to its own, and
+ * so on. The last of EVICTIONS_MAX is dropped, and decoded again when it is needed. Programs of 1,700 words would
+ * replace 200 entries again and again otherwise. */
+static void evict(opennpu_decode_cache *cache, unsigned at)
 {
-    enum { DISPLACED_MAX = 8 };
+    enum { EVICTIONS_MAX = 8 };
     opennpu_op moved = cache->ops[at];
-    for (unsigned i = 0; i < DISPLACED_MAX && moved.word != tv_isa_opennpu.nop; i++) {
+    for (unsigned i = 0; i < EVICTIONS_MAX && moved.word != tv_isa_opennpu.nop; i++) {
         const unsigned first = opennpu_decode_cache_index(moved.word, OPENNPU_FIRST_HASH),
                        second = opennpu_decode_cache_index(moved.word, OPENNPU_SECOND_HASH);
         at = at == first ? second : first;
@@ -50,7 +50,7 @@ const opennpu_op *opennpu_decode_cached(const opennpu_machine *m, opennpu_decode
     const bool is_second =
         cache->ops[first].word != tv_isa_opennpu.nop && cache->ops[second].word == tv_isa_opennpu.nop;
     if (!is_second)
-        displace(cache, first);
+        evict(cache, first);
     opennpu_op *entry = &cache->ops[is_second ? second : first];
     *entry = op;
     return entry;

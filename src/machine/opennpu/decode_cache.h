@@ -24,7 +24,7 @@ TV_INLINE const opennpu_op *opennpu_find_decoded(const opennpu_decode_cache *cac
     return op->word == word ? op : NULL;
 }
 
-/* Empties a cache, the machine's or that of another thread. */
+/* Makes a cache empty. A cache belongs to one thread; of the machine it needs the codec, the opcodes and L. */
 void opennpu_decode_cache_init(const opennpu_machine *machine, opennpu_decode_cache *cache);
 
 /* The operation of `word`, which is decoded unless the cache has it; valid until the next call. NULL: the word is

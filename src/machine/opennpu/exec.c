@@ -17,7 +17,7 @@ bool opennpu_exec_nop(opennpu_machine *m, const opennpu_op *op, opennpu_fault *f
 
 /* ---- Memory ---- */
 
-TV_CLONES static void deinterleave(uint8_t *restrict planes, const uint8_t *restrict p, uint32_t k)
+TV_CLONES static void deinterleave_lanes(uint8_t *restrict planes, const uint8_t *restrict p, uint32_t k)
 {
     for (uint32_t i = 0; i < k; i++) {
         planes[i] = p[2 * (size_t)i];
@@ -25,22 +25,14 @@ TV_CLONES static void deinterleave(uint8_t *restrict planes, const uint8_t *rest
     }
 }
 
+void opennpu_deinterleave(uint8_t *planes, const uint8_t *p, uint32_t k) { deinterleave_lanes(planes, p, k); }
+
 TV_CLONES static void interleave(const uint8_t *restrict planes, uint8_t *restrict p, uint32_t k)
 {
     for (uint32_t i = 0; i < k; i++) {
         p[2 * (size_t)i] = planes[i];
         p[2 * (size_t)i + 1] = planes[k + i];
     }
-}
-
-/* VR lanes are integers of the host, memory is little endian. */
-static void load_s32(int32_t *lanes, const uint8_t *p, uint32_t count)
-{
-    if (opennpu_host_is_little_endian())
-        memcpy(lanes, p, count * sizeof *lanes);
-    else
-        for (uint32_t i = 0; i < count; i++)
-            lanes[i] = (int32_t)tv_load_le32(p + 4 * (size_t)i);
 }
 
 static void store_s32(uint8_t *p, const int32_t *lanes, uint32_t count)
@@ -69,27 +61,24 @@ static uint8_t *checked_memory(opennpu_machine *m, const opennpu_transfer *t, op
     return NULL;
 }
 
+static void load_lane0(opennpu_machine *m, opennpu_rows rd, const uint8_t *p)
+{
+    if (rd.count == 4)
+        opennpu_load_s32(opennpu_vr(m, rd.first), p, 1);
+    else
+        for (unsigned b = 0; b < rd.count; b++)
+            opennpu_plane(m, rd.first + b)[0] = p[b];
+}
+
 bool opennpu_exec_load(opennpu_machine *m, const opennpu_op *op, opennpu_fault *fault)
 {
-    const opennpu_rows rd = dest_rows(op);
     const opennpu_transfer t = opennpu_transfer_of(m, op);
     const uint8_t *p = checked_memory(m, &t, fault);
-    if (!p)
-        return false;
-    if (rd.count == 4) {
-        load_s32(t.lanes < m->k ? opennpu_vr(m, rd.first) : opennpu_vr_overwrite(m, rd.first), p, t.lanes);
-        return true;
-    }
-    uint8_t *planes = opennpu_plane(m, rd.first);
-    if (rd.count == 2 && t.lanes == m->k && m->simd.deinterleave)
-        m->simd.deinterleave(planes, p, planes, planes, 0);
-    else if (rd.count == 2 && t.lanes == m->k)
-        deinterleave(planes, p, m->k);
-    else if (rd.count == 2)
-        planes[0] = p[0], planes[m->k] = p[1];
-    else
-        memcpy(planes, p, t.lanes);
-    return true;
+    if (p && t.lanes < m->k)
+        load_lane0(m, dest_rows(op), p);
+    else if (p)
+        opennpu_load_register(m, dest_rows(op), p, m->k);
+    return p != NULL;
 }
 
 bool opennpu_exec_store(opennpu_machine *m, const opennpu_op *op, opennpu_fault *fault)

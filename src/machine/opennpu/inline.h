@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handlers of the most frequent instructions of products, loads of whole registers and mma, inline for the loop of
- * instructions that nothing observes. */
+/* Handlers of mma and of loads of whole registers, the most frequent instructions of matrix products, which run_fast
+ * inlines. `k` is that of the machine, a constant where the caller knows it. */
 #ifndef TV_MACHINE_OPENNPU_INLINE_H
 #define TV_MACHINE_OPENNPU_INLINE_H
 
@@ -20,8 +20,7 @@ static inline void opennpu_append_operand(opennpu_machine *m, int8_t *operands, 
     memcpy(operands + (size_t)m->pending * k, m->registers + (size_t)row * k, k);
 }
 
-/* Adds rs1 * rs2^T to ACC. The operands are collected and multiplied many at a time, before ACC is read. `k` is that of
- * the machine, a constant where the caller knows it. */
+/* Adds rs1 * rs2^T to ACC. The operands are collected and multiplied many at a time, before ACC is read. */
 static inline void opennpu_accumulate(opennpu_machine *m, const opennpu_op *op, uint32_t k)
 {
     if (m->pending == TV_OUTER_COUNT_MAX)
@@ -45,24 +44,33 @@ static inline uint32_t opennpu_address(const opennpu_machine *m, const opennpu_o
     return (uint32_t)opennpu_vr_lane0(m, op->rows[OPENNPU_RS1].first) + (uint32_t)(int32_t)op->imm;
 }
 
-/* A load of all lanes, with K = OPENNPU_K_MAX. False: it faults. */
-static inline bool opennpu_load_register(opennpu_machine *m, const opennpu_op *op)
+/* VE registers from memory; exec.c. */
+void opennpu_deinterleave(uint8_t *planes, const uint8_t *p, uint32_t k);
+
+/* VR lanes are integers of the host, memory is little endian. */
+static inline void opennpu_load_s32(int32_t *lanes, const uint8_t *p, uint32_t count)
 {
-    const opennpu_rows rd = op->rows[OPENNPU_RD];
-    const uint32_t addr = opennpu_address(m, op);
-    if (!tv_memory_contains(&m->memory, addr, op->port_bytes))
-        return false;
-    const uint8_t *p = m->memory.bytes + addr;
+    if (opennpu_host_is_little_endian())
+        memcpy(lanes, p, count * sizeof *lanes);
+    else
+        for (uint32_t i = 0; i < count; i++)
+            lanes[i] = (int32_t)tv_load_le32(p + 4 * (size_t)i);
+}
+
+/* Loads all lanes of a register from `p`. */
+static inline void opennpu_load_register(opennpu_machine *m, opennpu_rows rd, const uint8_t *p, uint32_t k)
+{
     if (rd.count == 4) {
-        memcpy(opennpu_vr_overwrite(m, rd.first), p, (size_t)4 * OPENNPU_K_MAX);
-        return true;
+        opennpu_load_s32(opennpu_vr_overwrite(m, rd.first), p, k);
+        return;
     }
     uint8_t *planes = opennpu_plane(m, rd.first);
-    if (rd.count == 2)
+    if (rd.count == 1)
+        memcpy(planes, p, k);
+    else if (m->simd.deinterleave)
         m->simd.deinterleave(planes, p, planes, planes, 0);
     else
-        memcpy(planes, p, OPENNPU_K_MAX);
-    return true;
+        opennpu_deinterleave(planes, p, k);
 }
 
 #endif

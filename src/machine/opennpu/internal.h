@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The OpenNPU machine from the inside. opcodes.c joins the tables into one row per instruction; decode.c turns
- * instruction words into operations, which carry everything that their row and fields decide; exec.c and arith.c change
- * registers and memory and know no ticks; timing.c knows no data; machine.c drives them.
+ * instruction words into operations, which carry everything that their row and fields decide and which decode_cache.c
+ * keeps; exec.c, inline.h and arith.c change registers and memory and know no ticks; timing.c knows no data; machine.c
+ * drives them, if it can with times.c, which has another thread find the ticks.
  *
  * No stage asks which instruction an operation is: it follows the operation's handler, loop and effects. */
 #ifndef TV_MACHINE_OPENNPU_INTERNAL_H
@@ -150,7 +151,7 @@ struct opennpu_op {
     uint8_t reads;  /* bit per register operand */
     uint8_t writes; /* … */
     uint8_t engine; /* opennpu_engine */
-    bool is_inline; /* the loop of instructions that nothing observes has its handler inline */
+    bool is_inline; /* run_fast inlines its handler, one of inline.h */
     int16_t imm;    /* signed immediate */
     uint16_t effects;
     uint16_t latency;
@@ -202,7 +203,8 @@ typedef struct opennpu_simd {
     tv_outer_s8_fn *outer; /* never NULL */
 } opennpu_simd;
 
-/* What instructions change begins a cache line of its own, because another thread may read what comes before it. */
+/* The thread that times a program reads what comes before the decode cache. What instructions change is in other cache
+ * lines. */
 struct opennpu_machine {
     const tv_config *config;
     tv_codec *codec;

@@ -250,8 +250,13 @@ TV_INLINE bool execute_fast(opennpu_machine *m, const opennpu_op *op, opennpu_en
         opennpu_mma(m, op, OPENNPU_K_MAX);
         return true;
     }
-    if (engine == OPENNPU_ENGINE_PORT && op->is_inline && opennpu_load_register(m, op))
-        return true;
+    if (engine == OPENNPU_ENGINE_PORT && op->is_inline) {
+        const uint32_t addr = opennpu_address(m, op);
+        if (tv_memory_contains(&m->memory, addr, op->port_bytes)) {
+            opennpu_load_register(m, op->rows[OPENNPU_RD], m->memory.bytes + addr, OPENNPU_K_MAX);
+            return true;
+        }
+    }
     if (engine == OPENNPU_ENGINE_VALU && op->kernel) {
         call_kernel(m, op);
         return true;
@@ -314,8 +319,7 @@ static outcome run_to(opennpu_machine *m, uint64_t end, uint64_t max_cycles)
         return run_traced(m, end, max_cycles);
     if (m->mode == TV_MODE_TIMING)
         return run_fast(m, end, false, true);
-    bool apart = m->mode == TV_MODE_FULL && opennpu_times_begin(m, end);
-    bool untimed = apart || m->mode == TV_MODE_FUNCTIONAL;
+    bool apart = opennpu_times_begin(m, end), untimed = apart || m->mode == TV_MODE_FUNCTIONAL;
     outcome result = untimed ? run_fast(m, end, true, false) : run_fast(m, end, true, true);
     opennpu_times_end(m, apart);
     return result;
@@ -570,11 +574,13 @@ static void trace(void *state, const tv_trace_sink *sink)
     m->timing.emitter.sink = sink ? &m->sink : NULL;
 }
 
+/* There is one job at a time, for which more threads would only be woken. */
 static void set_threads(void *state, unsigned threads)
 {
+    enum { THREADS_MAX = 2 };
     opennpu_machine *m = state;
     tv_pool_free(m->pool);
-    m->pool = tv_pool_new(threads);
+    m->pool = tv_pool_new(threads < THREADS_MAX ? threads : THREADS_MAX);
 }
 
 static uint64_t clock_now(const void *state)

@@ -7,7 +7,6 @@
 #include "machine/opennpu/extension.h"
 #include "machine/opennpu/ops.h"
 #include "machine/opennpu/params.h"
-#include "machine/opennpu/registers.h"
 
 /* ---- The tables ---- */
 
@@ -172,11 +171,9 @@ void opennpu_opcodes_fini(opennpu_opcodes *opcodes)
 /* Loads of whole registers, and mma. */
 static bool is_inline(const opennpu_machine *m, const opennpu_op *op)
 {
-    if (op->effects & OPENNPU_EXTENSION || m->k != OPENNPU_K_MAX || !m->simd.deinterleave)
+    if (op->effects & (OPENNPU_EXTENSION | OPENNPU_LANE0_ONLY | OPENNPU_DRAINS) || m->k != OPENNPU_K_MAX)
         return false;
-    if (op->effects & OPENNPU_LOADS)
-        return !(op->effects & OPENNPU_LANE0_ONLY) && opennpu_host_is_little_endian();
-    return op->effects & OPENNPU_MULTIPLIES && !(op->effects & OPENNPU_DRAINS);
+    return op->effects & (OPENNPU_LOADS | OPENNPU_MULTIPLIES);
 }
 
 /* A kernel reads and writes registers in place, each in the form of its class: it cannot serve an operation that takes

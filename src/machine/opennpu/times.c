@@ -19,7 +19,7 @@ struct opennpu_times {
     uint64_t first, end, index; /* instructions of the program; the number of `first` over all programs */
     uint64_t done;              /* number of instructions that were timed */
     opennpu_timing timing;      /* after them */
-    bool measured;              /* the run is, with another thread or without */
+    bool begun;                 /* tv_pool_begin was called, and tv_pool_end must follow */
 };
 
 /* Times instructions from `first` to `end`, up to an illegal one, unless *stopped becomes true; returns how many. */
@@ -29,8 +29,10 @@ static uint64_t time_words(const opennpu_machine *m, opennpu_decode_cache *cache
     const uint8_t *text = m->program->text;
     opennpu_illegal illegal;
     for (uint64_t i = first; i < end; i++) {
+        if (stopped && *stopped)
+            return i - first;
         const opennpu_op *op = opennpu_decode_cached(m, cache, tv_load_le32(text + i * 4), &illegal);
-        if (!op || (stopped && *stopped))
+        if (!op)
             return i - first;
         opennpu_timing_issue_fast(timing, op, (opennpu_engine)op->engine, (int64_t)(index + i - first));
     }
@@ -57,17 +59,19 @@ static opennpu_times *times_of(opennpu_machine *m)
 
 void opennpu_times_free(opennpu_times *times) { free(times); }
 
-/* Runs of about as many instructions take about as long: the count without the bits after the third. */
+/* Runs of about as many instructions take about as long: the count, INSTRUCTIONS_MIN at least, without the bits after
+ * the third. */
 static uint64_t duration_kind(uint64_t count)
 {
-    unsigned bits = 64 - (unsigned)__builtin_clzll(count);
-    return bits > 3 ? count >> (bits - 3) << (bits - 3) : count;
+    const unsigned dropped = 64 - (unsigned)__builtin_clzll(count) - 3;
+    return count >> dropped << dropped;
 }
 
 bool opennpu_times_begin(opennpu_machine *m, uint64_t end)
 {
     const uint64_t count = end > m->next ? end - m->next : 0;
-    opennpu_times *t = m->pool && count >= INSTRUCTIONS_MIN ? times_of(m) : NULL;
+    const bool divisible = m->pool && m->mode == TV_MODE_FULL && count >= INSTRUCTIONS_MIN;
+    opennpu_times *t = divisible ? times_of(m) : NULL;
     if (!t)
         return false;
     t->machine = m;
@@ -77,21 +81,21 @@ bool opennpu_times_begin(opennpu_machine *m, uint64_t end)
     t->index = m->instructions;
     t->done = 0;
     t->timing = m->timing;
-    t->measured = true;
+    t->begun = true;
     return tv_pool_begin(m->pool, duration_kind(count), time_program, t);
 }
 
 void opennpu_times_end(opennpu_machine *m, bool apart)
 {
     opennpu_times *t = m->times;
-    if (!t || !t->measured)
+    if (!t || !t->begun)
         return;
     t->stopped = m->next < t->end;
     tv_pool_end(m->pool);
-    t->measured = false;
+    t->begun = false;
     if (!apart)
         return;
-    if (t->done == t->end - t->first && m->next == t->end)
+    if (t->done == m->next - t->first) /* all, or those before an illegal word */
         m->timing = t->timing;
     else
         time_words(m, &m->decode_cache, &m->timing, t->first, m->next, t->index, NULL);

@@ -6,8 +6,8 @@
 
 #include "machine/opennpu/internal.h"
 
-/* Has another thread time the instructions from `machine`->next to `end`, if there is one and it is worth it. False:
- * the caller has to time them. In both cases opennpu_times_end must follow. */
+/* Has another thread time the instructions from `machine`->next to `end`, if the machine computes data and ticks, has
+ * threads, and that is worth it. False: the caller has to time them. In both cases opennpu_times_end must follow. */
 bool opennpu_times_begin(opennpu_machine *machine, uint64_t end);
 
 /* Ends what opennpu_times_begin returned as `apart`: the machine has the times of the instructions that it executed. */

@@ -22,7 +22,7 @@ struct pccx_times {
     pccx_counters counters;
     pccx_stat stat; /* completions, of which the oldest ones may be lost */
     bool lost;
-    bool measured;                /* the run is, with another thread or without */
+    bool begun;                   /* tv_pool_begin was called, and tv_pool_end must follow */
     const pccx_memo_entry *known; /* NULL: another thread finds the times */
 };
 
@@ -113,7 +113,7 @@ pccx_times_plan pccx_times_begin(pccx_machine *m, uint64_t end, uint64_t max_cyc
     t->counters = m->counters;
     t->stat.head = t->stat.count = 0;
     t->lost = false;
-    t->measured = true;
+    t->begun = true;
     return tv_pool_begin(m->pool, end - m->next, time_program, t) ? PCCX_TIMES_THREAD : PCCX_TIMES_INLINE;
 }
 
@@ -136,10 +136,10 @@ const pccx_memo_entry *pccx_times_known(const pccx_machine *m) { return m->times
 void pccx_times_end(pccx_machine *m, pccx_times_plan plan)
 {
     pccx_times *t = m->times;
-    if (t && t->measured) {
+    if (t && t->begun) {
         t->stopped = m->next < t->end;
         tv_pool_end(m->pool);
-        t->measured = false;
+        t->begun = false;
     }
     if (plan == PCCX_TIMES_INLINE)
         return;
