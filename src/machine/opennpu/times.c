@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The thread works on a copy of the timing model, with a decode cache of its own. The copy becomes the machine's when
- * all instructions have been executed. After a fault it is dropped, and the instructions before it are timed again. */
+ * it has timed what was executed. If it has gone past a fault, it is dropped, and the instructions before the fault are
+ * timed again. */
 #include "machine/opennpu/times.h"
 
 #include <stdatomic.h>

@@ -107,7 +107,7 @@ typedef struct pccx_machine {
     tv_energy_table energy;
     pccx_times *times;         /* of a program that is timed apart; NULL: none was yet */
     pccx_memo *memo;           /* of timing; NULL: there is none, as while the first program is loaded */
-    const tv_program *program; /* borrowed; NULL: none */
+    const tv_program *program; /* the caller's; NULL: none */
     uint64_t count;            /* instructions of the program */
     tv_buf commands;           /* instruction words that the host wrote … */
     uint64_t commands_done;    /* … after this number that have run and are not stored any more */
