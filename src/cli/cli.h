@@ -164,6 +164,8 @@ void cli_write_real(tv_json_writer *writer, const char *key, double value); /* n
 
 bool cli_parse_number(const char *text, uint64_t *out);
 
+bool cli_ends_with(const char *text, const char *end);
+
 /* True if both paths name the same regular file, existing or not. "-" and devices are never the same. */
 bool cli_same_file(const char *a, const char *b);
 

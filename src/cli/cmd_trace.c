@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trivet trace: summarize trace files, compare two, convert one. */
-#include "base/sv.h"
 #include "cli/cli.h"
 #include "cli/trace_report.h"
 
@@ -175,10 +174,10 @@ static bool choose_format(const char *to, const char *out, tv_trace_format *form
                    {"json", ".json", TV_TRACE_JSON}};
     char name[4096];
     snprintf(name, sizeof name, "%s", out);
-    if (tv_sv_ends_with(tv_sv_of(name), ".zst"))
+    if (cli_ends_with(name, ".zst"))
         name[strlen(name) - 4] = '\0';
     for (unsigned i = 0; i < CLI_COUNTOF(formats); i++)
-        if (to ? strcmp(to, formats[i].name) == 0 : tv_sv_ends_with(tv_sv_of(name), formats[i].extension)) {
+        if (to ? strcmp(to, formats[i].name) == 0 : cli_ends_with(name, formats[i].extension)) {
             *format = formats[i].format;
             return true;
         }

@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <unistd.h>
 
-#include "base/sv.h"
 #include "cli/infer_job.h"
 
 enum { DIMS_MAX = 64, NAME_LENGTH = 256 };
@@ -76,7 +75,7 @@ typedef struct binding {
 static int parse_binding(infer_job *j, const char *option, const char *text, binding *out)
 {
     const char *equals = strchr(text, '='), *file = equals ? equals + 1 : "", *colon = strrchr(file, ':');
-    bool npy = tv_sv_ends_with(tv_sv_of(file), ".npy");
+    bool npy = cli_ends_with(file, ".npy");
     if (!equals || equals == text || !*file || equals - text >= NAME_LENGTH || strlen(file) >= PATH_MAX)
         return fail_value(j, option, text, "NAME=FILE.npy, or NAME=FILE:TYPE");
     if (!npy && !colon)

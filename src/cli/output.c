@@ -220,6 +220,12 @@ static bool same_directory_entry(const char *a, const char *b)
     return same;
 }
 
+bool cli_ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
 bool cli_same_file(const char *a, const char *b)
 {
     struct stat x, y;
