@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -23,14 +24,34 @@ static void *advise_huge_pages(void *memory, size_t bytes)
     return memory;
 }
 
+/* From ALIGNED_BYTES on arrays begin at a cache line: a vector of 64 bytes that crosses lines is two accesses, and
+ * while other loads wait for memory that halves the rate of some processors. */
+enum { LINE = 64, ALIGNED_BYTES = 1024 };
+
+static void *allocate(size_t bytes)
+{
+    return bytes < ALIGNED_BYTES ? malloc(bytes) : aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE);
+}
+
 void *tv_array_alloc(size_t count, size_t size)
 {
-    return count <= SIZE_MAX / 2 / size ? advise_huge_pages(malloc(count * size), count * size) : NULL;
+    return count <= SIZE_MAX / 2 / size ? advise_huge_pages(allocate(count * size), count * size) : NULL;
 }
 
 void *tv_array_calloc(size_t count, size_t size)
 {
     return advise_huge_pages(calloc(count, size), count <= SIZE_MAX / size ? count * size : 0);
+}
+
+/* Moves `memory`, of `bytes` of which `used` are in use, to a cache line. Without memory it stays. */
+static void *align(void *memory, size_t used, size_t bytes)
+{
+    void *aligned = bytes >= ALIGNED_BYTES && (uintptr_t)memory % LINE ? allocate(bytes) : NULL;
+    if (!aligned)
+        return memory;
+    memcpy(aligned, memory, used);
+    free(memory);
+    return aligned;
 }
 
 void *tv_vec_grow(void *data, size_t size, size_t count, size_t extra, size_t *cap, bool *failed)
@@ -41,11 +62,12 @@ void *tv_vec_grow(void *data, size_t size, size_t count, size_t extra, size_t *c
         want = MIN_COUNT;
     while (want < limit && want - count < extra)
         want *= 2;
-    void *grown = want <= limit && want - count >= extra ? realloc(data, want * size) : NULL;
+    bool fits = want <= limit && want - count >= extra;
+    void *grown = !fits ? NULL : data ? realloc(data, want * size) : allocate(want * size);
     if (!grown) {
         *failed = true;
         return data;
     }
     *cap = want;
-    return advise_huge_pages(grown, want * size);
+    return advise_huge_pages(align(grown, count * size, want * size), want * size);
 }

@@ -18,7 +18,8 @@
 #include "base/base.h"
 
 /* New arrays of `count` elements of `size` bytes, for free(); those of tv_array_calloc are zeros. The kernel is advised
- * to use huge pages for arrays of 4 MiB or more, which cost fewer page faults. NULL when out of memory. */
+ * to use huge pages for arrays of 4 MiB or more, which cost fewer page faults. Those of tv_array_alloc and vectors
+ * begin at a cache line of 64 bytes from 1 KiB on, if there is memory. NULL when out of memory. */
 void *tv_array_alloc(size_t count, size_t size);
 void *tv_array_calloc(size_t count, size_t size);
 

@@ -186,6 +186,26 @@ static void arrays_grow_and_keep_their_elements(void **state)
     TV_VEC_FINI(&pairs);
 }
 
+static bool begins_at_a_line(const void *data) { return (uintptr_t)data % 64 == 0; }
+
+/* Vectors of 64 bytes that cross two cache lines are two accesses. */
+static void arrays_of_1_kib_or_more_begin_at_a_cache_line(void **state)
+{
+    (void)state;
+    for (size_t bytes = 1024; bytes <= (size_t)8 << 20; bytes = bytes * 3 / 2 + 1) {
+        void *whole = tv_array_alloc(1, bytes), *between = malloc(24);
+        TV_VEC(uint8_t) grown = {0};
+        uint8_t *all = TV_VEC_EXTEND(&grown, bytes);
+        assert_true(whole && between && all && begins_at_a_line(whole) && begins_at_a_line(all));
+        memset(all, 0xA5, bytes);
+        assert_true(TV_VEC_RESERVE(&grown, bytes + 1) && begins_at_a_line(grown.data));
+        assert_true(grown.data[0] == 0xA5 && memcmp(grown.data, grown.data + 1, bytes - 1) == 0);
+        free(whole);
+        free(between);
+        TV_VEC_FINI(&grown);
+    }
+}
+
 /* A size that no allocation can have: the elements stay, and later calls fail too. */
 static void an_array_that_failed_stays_failed(void **state)
 {
@@ -635,6 +655,7 @@ int main(void)
         cmocka_unit_test(buffer_text_is_terminated_and_can_be_taken),
         cmocka_unit_test(a_buffer_that_failed_stays_failed),
         cmocka_unit_test(arrays_grow_and_keep_their_elements),
+        cmocka_unit_test(arrays_of_1_kib_or_more_begin_at_a_cache_line),
         cmocka_unit_test(an_array_that_failed_stays_failed),
         cmocka_unit_test(greatest_common_divisors),
         cmocka_unit_test(little_endian_access_and_integer_helpers),
