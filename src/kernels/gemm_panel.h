@@ -21,6 +21,7 @@ typedef struct tv_gemm_panel_weights {
     const uint8_t *rows;
     unsigned bits;
     size_t k, stride;
+    ptrdiff_t ahead; /* bytes from a row to the one that multiply_scaled prefetches; 0: none */
 } tv_gemm_panel_weights;
 
 /* The size of m packed rows of k activations: tiles of TV_PANEL_TILE rows, padded with zeros to multiples of 8

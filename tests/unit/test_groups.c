@@ -110,7 +110,8 @@ static const void *rows_apart(unsigned which, const void *rows, size_t count, si
 static tv_gemm_panel_weights panel_weights(unit_rng *rng, const product *p)
 {
     size_t bytes = p->k * p->bits / 8, gap = unit_below(rng, 2) * unit_below(rng, 200);
-    return (tv_gemm_panel_weights){rows_apart(0, p->weights, p->rows, bytes, gap), p->bits, p->k, bytes + gap};
+    return (tv_gemm_panel_weights){rows_apart(0, p->weights, p->rows, bytes, gap), p->bits, p->k, bytes + gap,
+                                   (ptrdiff_t)unit_below(rng, 2) * 8192};
 }
 
 /* Lengths and row counts that are not multiples of the tiles. */
@@ -273,7 +274,8 @@ static void check_longest_sum(const tv_gemm_panel_set *panel, unsigned bits, int
     memset(weights, bits == 8 ? weight & 0xFF : (weight & 15) * 0x11, bytes);
     memset(inputs, input, sizeof inputs);
     panel->pack(inputs, 1, LONGEST, bits, false, packed, offsets);
-    panel->multiply(&(tv_gemm_panel_weights){weights, bits, LONGEST, bytes}, 0, 1, packed, offsets, 1, out);
+    panel->multiply(&(tv_gemm_panel_weights){.rows = weights, .bits = bits, .k = LONGEST, .stride = bytes}, 0, 1,
+                    packed, offsets, 1, out);
     assert_int_equal(out[0], LONGEST * weight * input);
 }
 

@@ -12,8 +12,7 @@ enum {
     BLOCK = TV_PANEL_BLOCK,
     GROUP = TV_PANEL_GROUP,
     PARTIALS = TV_PANEL_PARTIALS,
-    AHEAD = 8192, /* bytes from short rows to those that are prefetched */
-    LINE = 64     /* bytes of a cache line */
+    LINE = 64 /* bytes of a cache line */
 };
 
 void tv_panels_multiply(const tv_panel_steps *v, const tv_gemm_panel_weights *w, size_t from, size_t count,
@@ -33,21 +32,18 @@ void tv_panels_multiply(const tv_panel_steps *v, const tv_gemm_panel_weights *w,
     memcpy(out, tile, m * PAIR * sizeof *out);
 }
 
-/* Prefetches as many rows as a call has, AHEAD or more bytes after them: rows of a machine's instructions are short and
- * in storage order, and the next instruction's usually follow. Addresses past the end of memory have no effect. */
-static void prefetch_following(const tv_gemm_panel_weights *w, size_t from, size_t count)
+/* Prefetches as many rows as a call has. Addresses past the end of memory have no effect. */
+static void prefetch_ahead(const tv_gemm_panel_weights *w, size_t from, size_t count)
 {
-    size_t bytes = count * w->stride, ahead = bytes < AHEAD ? AHEAD : bytes;
-    for (size_t at = 0; at < bytes; at += LINE)
-        __builtin_prefetch(tv_panel_row(w->rows, 1, from * w->stride + ahead + at), 0, 2);
+    for (size_t at = 0; at < count * w->stride && w->ahead; at += LINE)
+        __builtin_prefetch((const void *)((uintptr_t)w->rows + from * w->stride + (uintptr_t)w->ahead + at), 0, 2);
 }
 
 void tv_panels_multiply_scaled(const tv_panel_steps *v, const tv_gemm_panel_weights *w, size_t from,
                                const tv_panel_scaled *p)
 {
     size_t bytes = w->k * w->bits / 8;
-    if (bytes <= BLOCK)
-        prefetch_following(w, from, p->count);
+    prefetch_ahead(w, from, p->count);
     if (v->multiply_scaled && bytes <= BLOCK) {
         _Alignas(64) uint8_t panels[PAIR * TV_PANEL_ROW_MAX];
         v->pack_weights(w, from, p->count, 0, bytes, panels);

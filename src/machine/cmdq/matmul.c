@@ -121,7 +121,7 @@ static void finish_rows(void *product, uint64_t from, uint64_t to)
 
 static tv_gemm_panel_weights panel_weights(const cmdq_matmul *p)
 {
-    return (tv_gemm_panel_weights){p->b8, p->weight_bits, p->k, p->stride};
+    return (tv_gemm_panel_weights){.rows = p->b8, .bits = p->weight_bits, .k = p->k, .stride = p->stride};
 }
 
 /* Tasks are pairs of panels: TV_PANEL_PAIR outputs each. */

@@ -211,8 +211,8 @@ void pccx_memo_apply(pccx_machine *m, const pccx_memo_entry *e, uint64_t index);
 
 /* ---- product_runs.c ---- */
 
-/* Executes GEMVs that follow each other on several threads: `op`, instruction `first` of the program, and those after
- * it. Returns their number; 0: there are none that gain from it, and nothing was executed. */
+/* Executes products that follow each other on several threads: `op`, instruction `first` of the program, and those
+ * after it. Returns their number; 0: there are none that gain from it, and nothing was executed. */
 uint64_t pccx_execute_products(pccx_machine *m, const pccx_memo_entry *e, uint64_t first, const pccx_op *op);
 
 /* Members of the target: spaces.c, stats.c, check.c. */

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GEMVs that follow each other, on several threads: each thread has a slice of the rows of all of them, so that none
- * waits for the others between two. The weights of a product are too few to share them alone. */
+/* Products that follow each other, on several threads: each thread has a slice of the rows of weights of all of them,
+ * so that none waits for the others between two. The weights of a product are too few to share them alone. */
+#include "machine/pccx/products.h"
 #include "machine/pccx/vectors.h"
-#include "num/float.h"
 
 enum {
     PRODUCTS_MAX = 64,
-    BEATS_MAX = TV_S4_BLOCK / TV_S4_BEAT,
+    K_MAX = TV_S4_BLOCK,
+    M_MAX = 64,
     SLICE_ROWS = 64,
     MACS_MIN = 1 << 18, /* of all */
     FIRST_MACS_MIN = 1 << 14
 };
 
 typedef struct product_run {
-    tv_gemv_scaled_fn *multiply;
+    tv_gemv_scaled_fn *multiply_rows;
     unsigned count, slices;
-    tv_gemv_scaled_args products[PRODUCTS_MAX];
+    uint32_t m; /* of every product */
+    pccx_product products[PRODUCTS_MAX];
     uint32_t dst[PRODUCTS_MAX], n[PRODUCTS_MAX];
-    int8_t packed[PRODUCTS_MAX][TV_S4_BLOCK];
+    uint8_t *memory; /* for the activations of the next product */
 } product_run;
 
 /* The first row of slice `slice` of `rows`. */
@@ -30,20 +32,20 @@ static void multiply_slices(void *user, uint64_t from, uint64_t to)
 {
     const product_run *r = user;
     for (unsigned i = 0; i < r->count; i++) {
-        size_t count = r->products[i].rows;
-        tv_gemv_scaled_args rows = tv_gemv_scaled_slice(&r->products[i], first_row(count, (unsigned)from, r->slices),
-                                                        first_row(count, (unsigned)to, r->slices));
-        r->multiply(&rows);
+        size_t rows = r->products[i].rows.rows;
+        pccx_multiply_product(r->multiply_rows, &r->products[i], first_row(rows, (unsigned)from, r->slices),
+                              first_row(rows, (unsigned)to, r->slices));
     }
 }
 
-/* Whether a product may be in the run: its activations are none of the run's results, and its rows are those of
+/* Whether a product may be in the run: its activations are none of the run's results, and its results are those of
  * another product of the run, or none of any. */
 static bool is_independent(const product_run *r, const pccx_op *op)
 {
-    uint64_t src_end = op->src + tv_ceil_div(op->k, PCCX_LANES), dst_end = op->dst + tv_ceil_div(op->n, PCCX_LANES);
+    uint64_t src_end = op->src + (uint64_t)r->m * tv_ceil_div(op->k, PCCX_LANES),
+             dst_end = op->dst + (uint64_t)r->m * tv_ceil_div(op->n, PCCX_LANES);
     for (unsigned i = 0; i < r->count; i++) {
-        uint64_t end = r->dst[i] + tv_ceil_div(r->n[i], PCCX_LANES);
+        uint64_t end = r->dst[i] + (uint64_t)r->m * tv_ceil_div(r->n[i], PCCX_LANES);
         if (op->src < end && r->dst[i] < src_end)
             return false;
         if (op->dst < end && r->dst[i] < dst_end && (op->dst != r->dst[i] || op->n != r->n[i]))
@@ -52,22 +54,23 @@ static bool is_independent(const product_run *r, const pccx_op *op)
     return true;
 }
 
-/* Whether a GEMV of a run has rows enough, and can fail only because of its activations. */
-static bool is_divisible(const pccx_op *op, unsigned slices)
+/* Whether a product of a run with `m` rows of activations has rows of weights enough, and can fail only because of its
+ * activations. */
+static bool is_divisible(const pccx_op *op, uint32_t m, unsigned slices)
 {
-    return op->engine == PCCX_ENGINE_GEMV && op->src != PCCX_TAG_FIFO && op->dst != PCCX_TAG_FIFO &&
-           !pccx_MATRIX_findemax(op->word) && op->n % PCCX_LANES == 0 && op->n >= slices * SLICE_ROWS &&
-           op->k <= BEATS_MAX * TV_S4_BEAT;
+    return (op->engine == PCCX_ENGINE_GEMV || op->engine == PCCX_ENGINE_GEMM) && op->m == m && m <= M_MAX &&
+           !pccx_MATRIX_findemax(op->word) && op->n % PCCX_LANES == 0 && op->n >= slices * SLICE_ROWS && op->k <= K_MAX;
 }
 
-/* Whether the products from instruction `first` on are worth it. */
-static bool is_long_enough(const pccx_machine *m, const pccx_memo_entry *e, uint64_t first, unsigned slices)
+/* Whether the products from instruction `first` on, with `rows` rows of activations, are worth it. */
+static bool is_long_enough(const pccx_machine *m, const pccx_memo_entry *e, uint64_t first, uint32_t rows,
+                           unsigned slices)
 {
     uint64_t macs = 0;
     pccx_op op;
     for (uint64_t i = first; i < m->count && i < first + PRODUCTS_MAX && macs < MACS_MIN; i++) {
         pccx_memo_op(m, e, i, &op);
-        if (!is_divisible(&op, slices))
+        if (!is_divisible(&op, rows, slices))
             break;
         macs += op.macs;
     }
@@ -77,16 +80,30 @@ static bool is_long_enough(const pccx_machine *m, const pccx_memo_entry *e, uint
 /* Adds a product. False: it is not like the others, or it may fail. */
 static bool add_product(pccx_machine *m, const pccx_op *op, product_run *r)
 {
-    tv_gemv_scaled_args *rows = &r->products[r->count];
-    if (!is_divisible(op, r->slices) || !is_independent(r, op) || !pccx_find_rows(m, op, rows) ||
-        !pccx_pack_activations(m, op, r->packed[r->count], rows))
+    pccx_product *p = &r->products[r->count];
+    if (!is_divisible(op, r->m, r->slices) || !is_independent(r, op) || !pccx_find_product(m, op, p) ||
+        !pccx_pack_product(m, op, p, r->memory))
         return false;
+    r->memory += pccx_product_memory(p);
     r->dst[r->count] = op->dst;
     r->n[r->count] = op->n;
     if (r->count) /* a thread reads its rows of the next product next */
-        rows[-1].ahead = rows->weights - rows[-1].weights;
+        p[-1].rows.ahead = p->rows.weights - p[-1].rows.weights;
     r->count++;
     return true;
+}
+
+/* Memory for the activations of all products of the run, the first of which is `op`. False: there is none, or `op` is
+ * no product of a run. */
+static bool alloc_run(pccx_machine *m, const pccx_op *op, product_run *r)
+{
+    pccx_product widest;
+    if (!pccx_find_product(m, op, &widest))
+        return false;
+    widest.k = K_MAX;
+    widest.rows.beats = K_MAX / TV_S4_BEAT;
+    r->memory = pccx_scratch(m, PRODUCTS_MAX * pccx_product_memory(&widest));
+    return r->memory != NULL;
 }
 
 uint64_t pccx_execute_products(pccx_machine *m, const pccx_memo_entry *e, uint64_t first, const pccx_op *op)
@@ -94,11 +111,12 @@ uint64_t pccx_execute_products(pccx_machine *m, const pccx_memo_entry *e, uint64
     product_run r;
     pccx_op next;
     uint64_t macs = 0;
-    r.multiply = m->multiply_rows;
+    r.multiply_rows = m->multiply_rows;
     r.count = 0;
+    r.m = op->m;
     r.slices = tv_pool_threads(m->pool);
-    if (r.slices == 1 || m->values || op->macs < FIRST_MACS_MIN || !is_divisible(op, r.slices) ||
-        !is_long_enough(m, e, first, r.slices))
+    if (r.slices == 1 || op->macs < FIRST_MACS_MIN || !is_divisible(op, r.m, r.slices) ||
+        !is_long_enough(m, e, first, r.m, r.slices) || !alloc_run(m, op, &r))
         return 0;
     for (uint64_t i = first; i < m->count && r.count < PRODUCTS_MAX; i++) {
         pccx_memo_op(m, e, i, &next);

@@ -21,12 +21,6 @@ void pccx_pop_fifo(pccx_machine *m, unsigned fifo, uint64_t count);
 /* Zeroes the lanes after the `count` elements of a vector, up to the end of its last L2 word. */
 void pccx_clear_padding(uint8_t *vector, uint64_t count);
 
-/* matrix.c: the weights, scales and results of a GEMV from L2 to L2. False: they are not contiguous. */
-bool pccx_find_rows(pccx_machine *m, const pccx_op *op, tv_gemv_scaled_args *rows);
-
-/* Quantizes its activations to `packed`, for `rows`. False: one is not finite. */
-bool pccx_pack_activations(pccx_machine *m, const pccx_op *op, int8_t *packed, tv_gemv_scaled_args *rows);
-
 /* cvo.c: y[i] of an extension's function of x[i] and, with two inputs, of the old y[i]. */
 struct tv_operation;
 bool pccx_execute_elements(pccx_machine *m, const pccx_op *op, const struct tv_operation *operation,
