@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Advises huge pages for `memory`, which malloc returned for `bytes`, if it has two or more. The whole mapping is
+/* Advises huge pages for `memory`, an allocation of `bytes`, if it has two or more. The whole mapping is
  * advised: the kernel cannot move one that is advised in part, and realloc would copy it. Returns `memory`, which may
  * be NULL. */
 static void *advise_huge_pages(void *memory, size_t bytes)
@@ -28,14 +28,14 @@ static void *advise_huge_pages(void *memory, size_t bytes)
  * while other loads wait for memory that halves the rate of some processors. */
 enum { LINE = 64, ALIGNED_BYTES = 1024 };
 
-static void *allocate(size_t bytes)
+static void *allocate_bytes(size_t bytes)
 {
     return bytes < ALIGNED_BYTES ? malloc(bytes) : aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE);
 }
 
 void *tv_array_alloc(size_t count, size_t size)
 {
-    return count <= SIZE_MAX / 2 / size ? advise_huge_pages(allocate(count * size), count * size) : NULL;
+    return count <= SIZE_MAX / 2 / size ? advise_huge_pages(allocate_bytes(count * size), count * size) : NULL;
 }
 
 void *tv_array_calloc(size_t count, size_t size)
@@ -43,10 +43,13 @@ void *tv_array_calloc(size_t count, size_t size)
     return advise_huge_pages(calloc(count, size), count <= SIZE_MAX / size ? count * size : 0);
 }
 
-/* Moves `memory`, of `bytes` of which `used` are in use, to a cache line. Without memory it stays. */
-static void *align(void *memory, size_t used, size_t bytes)
+/* Moves `memory`, of `bytes` of which `used` are in use, to a cache line. Without memory it stays. An array that grows
+ * from less than ALIGNED_BYTES is copied twice, once. */
+static void *align_array(void *memory, size_t used, size_t bytes)
 {
-    void *aligned = bytes >= ALIGNED_BYTES && (uintptr_t)memory % LINE ? allocate(bytes) : NULL;
+    int error = errno;
+    void *aligned = bytes >= ALIGNED_BYTES && (uintptr_t)memory % LINE ? allocate_bytes(bytes) : NULL;
+    errno = error;
     if (!aligned)
         return memory;
     memcpy(aligned, memory, used);
@@ -63,11 +66,11 @@ void *tv_vec_grow(void *data, size_t size, size_t count, size_t extra, size_t *c
     while (want < limit && want - count < extra)
         want *= 2;
     bool fits = want <= limit && want - count >= extra;
-    void *grown = !fits ? NULL : data ? realloc(data, want * size) : allocate(want * size);
+    void *grown = !fits ? NULL : data ? realloc(data, want * size) : allocate_bytes(want * size);
     if (!grown) {
         *failed = true;
         return data;
     }
     *cap = want;
-    return advise_huge_pages(align(grown, count * size, want * size), want * size);
+    return advise_huge_pages(align_array(grown, count * size, want * size), want * size);
 }

@@ -19,9 +19,11 @@ static bool has_failed;
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *bytes, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *bytes, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
 
 static bool next_fails(void)
 {
@@ -57,6 +59,11 @@ void *__wrap_malloc(size_t size) { return next_fails() ? NULL : __real_malloc(si
 void *__wrap_calloc(size_t count, size_t size) { return next_fails() ? NULL : __real_calloc(count, size); }
 
 void *__wrap_realloc(void *bytes, size_t size) { return next_fails() ? NULL : __real_realloc(bytes, size); }
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    return next_fails() ? NULL : __real_aligned_alloc(alignment, size);
+}
 
 /* ---- Reading: events are written down as a line of text ---- */
 
@@ -569,6 +576,7 @@ static void a_failed_sink_is_reported_once(void **state)
     char long_text[2 * TV_JSON_STAGE];
     memset(long_text, 'z', sizeof long_text - 1);
     long_text[sizeof long_text - 1] = '\0';
+    size_t whole = 0;
     for (long n = 0;; n++) {
         tv_buf buf = {0};
         tv_json_writer w;
@@ -580,7 +588,9 @@ static void a_failed_sink_is_reported_once(void **state)
         tv_json_end_array(&w);
         bool good = tv_json_writer_finish(&w);
         bool failed = end_failing();
-        assert_int_equal(good, !failed);
+        assert_true(good || failed); /* an array that cannot be aligned stays where it is */
+        whole = good && !whole ? buf.len : whole;
+        assert_true(!good || buf.len == whole);
         tv_buf_fini(&buf);
         if (!failed)
             break;

@@ -4,14 +4,13 @@
  *
  * Sums of products are exact integers; each further operation is rounded once, in the order of the specification, so
  * that the result does not depend on the kernels or on threads. Two strategies give the same bits: the fused kernels of
- * products.h, and here blocks of weight rows, for few rows of activations, FIFOs, inner values, and weights in several
- * descriptors.
+ * products.h, and here blocks of weight rows: for two or three rows of activations (more on hosts without panels),
+ * FIFOs, inner values, and weights in several descriptors.
  *
  * Everything that can fail happens before the first write to L2 or a FIFO: a fault changes nothing. */
 #include <stdio.h>
 
 #include "kernels/bf16.h"
-#include "kernels/quantize.h"
 #include "machine/pccx/products.h"
 #include "machine/pccx/vectors.h"
 #include "num/float.h"
@@ -87,8 +86,7 @@ static const uint8_t *read_rows(stream_reader *s, size_t beats, size_t max, uint
 /* ---- Scratch memory ---- */
 
 enum {
-    WEIGHT_BLOCK = 256,         /* weight rows multiplied at a time */
-    PARALLEL_MIN_MACS = 1 << 18 /* below, waking another thread takes longer than the work */
+    WEIGHT_BLOCK = 256 /* weight rows multiplied at a time */
 };
 
 typedef struct matrix_memory {
@@ -213,10 +211,11 @@ static void append_inner(tv_values *values, uint64_t element, int32_t sum, doubl
     tv_values_real(values, "scaled", element, sum * scale);
 }
 
-/* Section 4 step 5: y[r][first + from + i] from its exact sum acc[i * step], for i < count. */
-static void scale_outputs(const product *p, uint32_t r, const int32_t *acc, size_t step, size_t from, size_t count)
+/* Section 4 step 5: y[r][first + from + i] from its exact sum acc[i * m], for i < count. */
+static void scale_outputs(const product *p, uint32_t r, const int32_t *acc, size_t from, size_t count)
 {
     const matrix_memory *mem = p->mem;
+    const size_t step = p->op->m;
     uint16_t *y = mem->y + r * (size_t)p->op->n + p->first + from;
     for (size_t i = 0; p->values && i < count; i++)
         append_inner(p->values, r * (uint64_t)p->op->n + p->first + from + i, acc[i * step],
@@ -234,7 +233,7 @@ static void multiply_rows(void *user, uint64_t from, uint64_t to)
     p->multiply(p->weights + from * mem->beats * BEAT_BYTES, mem->beats, to - from, mem->packed, mem->stride, mem->sum,
                 m, acc);
     for (uint32_t r = 0; r < m; r++)
-        scale_outputs(p, r, acc + r, m, from, to - from);
+        scale_outputs(p, r, acc + r, from, to - from);
 }
 
 /* mem->y = all results. */
@@ -251,7 +250,7 @@ static void multiply_blocks(pccx_machine *m, const pccx_op *op, const matrix_mem
     for (; p.first < op->n; p.first += (uint32_t)p.rows) {
         size_t left = op->n - p.first;
         p.weights = read_rows(&stream, mem->beats, left < WEIGHT_BLOCK ? left : WEIGHT_BLOCK, mem->row, &p.rows);
-        tv_pool *pool = m->values || p.rows * op->m * (uint64_t)op->k < PARALLEL_MIN_MACS ? NULL : m->pool;
+        tv_pool *pool = m->values || p.rows * op->m * (uint64_t)op->k < PCCX_PARALLEL_MIN_MACS ? NULL : m->pool;
         tv_pool_run(pool, p.rows, multiply_rows, &p);
     }
 }

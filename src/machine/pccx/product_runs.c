@@ -19,7 +19,7 @@ typedef struct product_run {
     uint32_t m; /* of every product */
     pccx_product products[PRODUCTS_MAX];
     uint32_t dst[PRODUCTS_MAX], n[PRODUCTS_MAX];
-    uint8_t *memory; /* for the activations of the next product */
+    uint8_t *quantized, *packed; /* memory for the activations of the next product */
 } product_run;
 
 /* The first row of slice `slice` of `rows`. */
@@ -32,7 +32,7 @@ static void multiply_slices(void *user, uint64_t from, uint64_t to)
 {
     const product_run *r = user;
     for (unsigned i = 0; i < r->count; i++) {
-        size_t rows = r->products[i].rows.rows;
+        size_t rows = r->products[i].gemv.rows;
         pccx_multiply_product(r->multiply_rows, &r->products[i], first_row(rows, (unsigned)from, r->slices),
                               first_row(rows, (unsigned)to, r->slices));
     }
@@ -55,11 +55,12 @@ static bool is_independent(const product_run *r, const pccx_op *op)
 }
 
 /* Whether a product of a run with `m` rows of activations has rows of weights enough, and can fail only because of its
- * activations. */
+ * activations and of where its weights are. */
 static bool is_divisible(const pccx_op *op, uint32_t m, unsigned slices)
 {
     return (op->engine == PCCX_ENGINE_GEMV || op->engine == PCCX_ENGINE_GEMM) && op->m == m && m <= M_MAX &&
-           !pccx_MATRIX_findemax(op->word) && op->n % PCCX_LANES == 0 && op->n >= slices * SLICE_ROWS && op->k <= K_MAX;
+           op->src != PCCX_TAG_FIFO && op->dst != PCCX_TAG_FIFO && !pccx_MATRIX_findemax(op->word) &&
+           op->n % PCCX_LANES == 0 && op->n >= slices * SLICE_ROWS && op->k <= K_MAX;
 }
 
 /* Whether the products from instruction `first` on, with `rows` rows of activations, are worth it. */
@@ -82,13 +83,13 @@ static bool add_product(pccx_machine *m, const pccx_op *op, product_run *r)
 {
     pccx_product *p = &r->products[r->count];
     if (!is_divisible(op, r->m, r->slices) || !is_independent(r, op) || !pccx_find_product(m, op, p) ||
-        !pccx_pack_product(m, op, p, r->memory))
+        !pccx_pack_product(m, op, p, r->quantized, r->packed))
         return false;
-    r->memory += pccx_product_memory(p);
+    r->packed += pccx_packed_memory(p);
     r->dst[r->count] = op->dst;
     r->n[r->count] = op->n;
     if (r->count) /* a thread reads its rows of the next product next */
-        p[-1].rows.ahead = p->rows.weights - p[-1].rows.weights;
+        p[-1].gemv.ahead = p->gemv.weights - p[-1].gemv.weights;
     r->count++;
     return true;
 }
@@ -101,9 +102,10 @@ static bool alloc_run(pccx_machine *m, const pccx_op *op, product_run *r)
     if (!pccx_find_product(m, op, &widest))
         return false;
     widest.k = K_MAX;
-    widest.rows.beats = K_MAX / TV_S4_BEAT;
-    r->memory = pccx_scratch(m, PRODUCTS_MAX * pccx_product_memory(&widest));
-    return r->memory != NULL;
+    widest.gemv.beats = K_MAX / TV_S4_BEAT;
+    r->quantized = pccx_scratch(m, pccx_quantized_memory(&widest) + PRODUCTS_MAX * pccx_packed_memory(&widest));
+    r->packed = r->quantized ? r->quantized + pccx_quantized_memory(&widest) : NULL;
+    return r->packed != NULL;
 }
 
 uint64_t pccx_execute_products(pccx_machine *m, const pccx_memo_entry *e, uint64_t first, const pccx_op *op)
@@ -115,7 +117,8 @@ uint64_t pccx_execute_products(pccx_machine *m, const pccx_memo_entry *e, uint64
     r.count = 0;
     r.m = op->m;
     r.slices = tv_pool_threads(m->pool);
-    if (r.slices == 1 || op->macs < FIRST_MACS_MIN || !is_divisible(op, r.m, r.slices) ||
+    if (r.slices == 1 || m->values || op->macs < FIRST_MACS_MIN || !is_divisible(op, r.m, r.slices) ||
+        (r.m > 1 && (r.m < PCCX_PANEL_ROWS_MIN || !tv_gemm_panel(m->level))) ||
         !is_long_enough(m, e, first, r.m, r.slices) || !alloc_run(m, op, &r))
         return 0;
     for (uint64_t i = first; i < m->count && r.count < PRODUCTS_MAX; i++) {

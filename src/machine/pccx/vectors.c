@@ -50,6 +50,7 @@ void pccx_clear_padding(uint8_t *vector, uint64_t count)
 void *pccx_scratch(pccx_machine *m, size_t bytes)
 {
     m->scratch.len = 0;
+    m->scratch.failed = false; /* an earlier call may have asked for more than there was */
     return tv_buf_extend(&m->scratch, bytes + 64);
 }
 
