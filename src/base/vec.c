@@ -8,9 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Advises huge pages for `memory`, an allocation of `bytes`, if it has two or more. The whole mapping is
- * advised: the kernel cannot move one that is advised in part, and realloc would copy it. Returns `memory`, which may
- * be NULL. */
+/* Advises huge pages for `memory`, an allocation of `bytes`, if it has two or more. The whole mapping is advised: the
+ * kernel cannot move one that is advised in part, and realloc would copy it. Returns `memory`, which may be NULL. */
 static void *advise_huge_pages(void *memory, size_t bytes)
 {
     const size_t huge = (size_t)2 << 20;
@@ -43,8 +42,7 @@ void *tv_array_calloc(size_t count, size_t size)
     return advise_huge_pages(calloc(count, size), count <= SIZE_MAX / size ? count * size : 0);
 }
 
-/* Moves `memory`, of `bytes` of which `used` are in use, to a cache line. Without memory it stays. An array that grows
- * from less than ALIGNED_BYTES is copied twice, once. */
+/* Moves `memory`, of `bytes` of which `used` are in use, to a cache line. Without memory it stays. */
 static void *align_array(void *memory, size_t used, size_t bytes)
 {
     int error = errno;
