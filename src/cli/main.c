@@ -2,6 +2,8 @@
 /* The trivet command: selects the command, parses its options, runs it. */
 #include "cli/cli.h"
 
+#include <unistd.h>
+
 const cli_command *const cli_commands[] = {
     &cli_asm,     &cli_dis,     &cli_isa,     &cli_check,   &cli_run,     &cli_debug,  &cli_trace,      &cli_llm,
     &cli_infer,   &cli_compile, &cli_cosim,   &cli_cover,   &cli_gen,     &cli_reduce, &cli_sweep,      &cli_validate,
@@ -95,7 +97,9 @@ static int complete_outputs(cli *c, int status)
 
 int main(int argc, char **argv)
 {
+    static char buffer[BUFSIZ]; /* so that output needs no memory of the heap */
     cli c = {0};
+    setvbuf(stdout, buffer, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof buffer);
     cli_handle_signals();
     if (argc < 2) {
         cli_print_usage(stderr);
