@@ -90,22 +90,23 @@ def read_calls(build):
     """Edges between source files: a file uses a symbol that another one defines."""
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         commands = json.load(file)
-    defines, uses = {}, collections.defaultdict(set)
+    paths = {}  # of sources, by object
     for command in commands:
         if not re.search(r"libtrivet\.(so|a)[^/]*\.p/", command["output"]) or "libtrivet.a" in command["output"]:
             continue
         source = os.path.normpath(os.path.join(command["directory"], command["file"]))
         inside = source.split(os.sep + "src" + os.sep)
-        if len(inside) < 2 or source.startswith(os.path.abspath(build) + os.sep):
-            continue
-        path = inside[-1]
-        out = subprocess.run(["nm", "-f", "posix", os.path.join(build, command["output"])], stdout=subprocess.PIPE, text=True, check=True).stdout
-        for row in out.splitlines():
-            name, kind = row.split()[:2]
-            if kind in "TDRBV":
-                defines[name] = path
-            elif kind == "U":
-                uses[path].add(name)
+        if len(inside) > 1 and not source.startswith(os.path.abspath(build) + os.sep):
+            paths[command["output"]] = inside[-1]
+    symbols = subprocess.run(["nm", "-A", "-f", "posix", *paths], cwd=build, stdout=subprocess.PIPE, text=True, check=True).stdout
+    defines, uses = {}, collections.defaultdict(set)
+    for row in symbols.splitlines():
+        output, symbol = row.split(": ", 1)
+        name, kind = symbol.split()[:2]
+        if kind in "TDRBV":
+            defines[name] = paths[output]
+        elif kind == "U":
+            uses[paths[output]].add(name)
     edges = collections.defaultdict(dict)
     for path, names in uses.items():
         for name in sorted(names):
