@@ -92,12 +92,11 @@ void tv_trace_longest_init(tv_trace_longest *l, tv_arena *arena)
     l->texts = (tv_trace_table){.arena = arena, .limit = TEXTS_MAX};
 }
 
-/* Creates the cache of instructions when the first one comes: many traces are damaged before that. */
+/* Creates the cache of instructions when the first one comes: many traces are damaged before that. Unused entries stay
+ * zero, so that memory that is not used costs nothing: index 0 belongs to entry 0 alone, where nothing is known then. */
 static bool create_cache(tv_trace_longest *l)
 {
-    l->insns = malloc(CACHED_INSNS * sizeof *l->insns);
-    for (size_t i = 0; l->insns && i < CACHED_INSNS; i++)
-        l->insns[i] = (tv_trace_insn){.index = -1};
+    l->insns = calloc(CACHED_INSNS, sizeof *l->insns);
     return l->insns != NULL;
 }
 

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include "failures.h"
@@ -208,6 +209,9 @@ int run_scenarios(int argc, char **argv, const scenario *scenarios, unsigned cou
     static struct CMUnitTest tests[128];
     if (argc < 2 || !mkdtemp(folder))
         return 2;
+    /* Freed memory stays in the process: each of thousands of runs would touch new pages otherwise. */
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
     tree = argv[1];
     unsigned tests_count = 0;
     assert_true(4 * count <= sizeof tests / sizeof tests[0]);
