@@ -65,7 +65,7 @@ static int run_command(cli *c, int argc, char **argv)
 static int check_streams(cli *c, int status)
 {
     bool written = fflush(stdout) == 0 && !ferror(stdout);
-    if (written && !ferror(stderr))
+    if (written && fflush(stderr) == 0 && !ferror(stderr))
         return status;
     if (status != CLI_FAILED) {
         clearerr(stderr);
@@ -97,9 +97,10 @@ static int complete_outputs(cli *c, int status)
 
 int main(int argc, char **argv)
 {
-    static char buffer[BUFSIZ]; /* so that output needs no memory of the heap */
+    static char out[BUFSIZ], errors[BUFSIZ]; /* so that output needs no memory of the heap */
     cli c = {0};
-    setvbuf(stdout, buffer, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof buffer);
+    setvbuf(stdout, out, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof out);
+    setvbuf(stderr, errors, _IOLBF, sizeof errors); /* unbuffered, each mark below a source line is a system call */
     cli_handle_signals();
     if (argc < 2) {
         cli_print_usage(stderr);

@@ -43,12 +43,15 @@ void cli_progress_show(cli_progress *progress, const char *what, uint64_t done, 
     int filled = total ? (int)(WIDTH * (double)done / (double)total) : 0;
     fprintf(stderr, "\r%s [%.*s%*s] %3.0f %%\033[K", what, filled, "##############################", WIDTH - filled, "",
             total ? 100.0 * (double)done / (double)total : 0.0);
+    fflush(stderr); /* the line has no end */
 }
 
 void cli_progress_hide(cli_progress *progress)
 {
-    if (progress->shown)
+    if (progress->shown) {
         fputs("\r\033[K", stderr);
+        fflush(stderr);
+    }
     progress->shown = false;
 }
 
