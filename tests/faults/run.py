@@ -105,7 +105,7 @@ class Faults(Suite):
             self.folders.put(self.path("outputs%d" % i))
         os.mkdir(self.inputs)
         self.make_inputs()
-        self.shortest = self.find_limit(["version"], 1 << 20, 1 << 30)
+        self.shortest = self.find_limit(["version"], 1 << 20)
 
     def make_inputs(self):
         examples = os.path.join(ROOT, "examples")
@@ -167,10 +167,15 @@ class Faults(Suite):
         finally:
             self.folders.put(folder)
 
-    def find_limit(self, arguments, low, high):
-        """The smallest limit of the address space, to 64 KiB, with which a command does what it does without one."""
+    def find_limit(self, arguments, low, steps=0):
+        """The smallest limit of the address space above `low` with which a command does what it does without one: to 64 KiB, or to
+        one of `steps` of what it needs beyond `low`."""
         expected = self.call_in_folder(arguments)
-        while high - low > 1 << 16:
+        start, size = low, 1 << 20
+        while size < 1 << 34 and self.call_in_folder(arguments, limit=low + size) != expected:
+            low, size = low + size, 2 * size
+        high = low + size
+        while high - low > max(1 << 16, (high - start) // steps if steps else 0):
             middle = (low + high) // 2
             if self.call_in_folder(arguments, limit=middle) == expected:
                 high = middle
@@ -234,7 +239,7 @@ class Faults(Suite):
                       [*strace, os.devnull, "-e", "trace=" + call, "-e", "inject=%s:error=%s:when=%d" % (call, CALLS[call], n)])
 
     def memory(self, name, arguments, expected):
-        needed = self.find_limit(arguments, self.shortest - (1 << 16), 1 << 34)
+        needed = self.find_limit(arguments, self.shortest - (1 << 16), 8 if self.runs else 0)
         steps = self.sample(STEPS, max(1, self.runs // 2))
         for i in steps:
             limit = self.shortest + (needed - self.shortest) * (i - 1) // STEPS
