@@ -92,8 +92,8 @@ void tv_trace_longest_init(tv_trace_longest *l, tv_arena *arena)
     l->texts = (tv_trace_table){.arena = arena, .limit = TEXTS_MAX};
 }
 
-/* Creates the cache of instructions when the first one comes: many traces are damaged before that. Unused entries stay
- * zero, so that memory that is not used costs nothing: index 0 belongs to entry 0 alone, where nothing is known then. */
+/* Creates the cache of instructions when the first one comes: many traces are damaged before that. An unused entry is
+ * zero, which costs nothing: index 0 belongs to the first entry only, where it says that nothing else is known. */
 static bool create_cache(tv_trace_longest *l)
 {
     l->insns = calloc(CACHED_INSNS, sizeof *l->insns);
