@@ -363,14 +363,30 @@ static uint64_t digest_of_runs(const tv_program *program, const tv_config *confi
     return s.digest;
 }
 
-/* Products that several threads share when the program runs again: 16 groups of columns of two matrices, two
- * products of the results of the first, and one whose results overlap those of the second. `m` rows of activations. */
-static tv_program *assemble_products(const char *insn, unsigned m)
+/* Products that several threads share when the program runs again, and their order in L2. */
+typedef struct products {
+    const char *first, *second; /* the instructions of the two matrices */
+    unsigned m;                 /* rows of activations */
+} products;
+
+/* The first word of the results of matrix 0, of matrix 1, and of those that multiply results: m * 256, 520 and 256
+ * elements, after the activations. */
+static unsigned results_addr(unsigned m, unsigned matrix)
+{
+    unsigned activations = 16 * 15 + 16 * m, first = activations > 0x380 ? activations : 0x380;
+    return first + (matrix > 0 ? 32 * m : 0) + (matrix > 1 ? 66 * m : 0);
+}
+
+/* 16 groups of columns of two matrices, two products of the results of the first, and one whose results overlap those
+ * of the second. */
+static tv_program *assemble_products(const products *p)
 {
     char source[2048];
+    const char *first = p->first, *second = p->second;
+    unsigned m = p->m, out = results_addr(m, 0);
     snprintf(source, sizeof source,
              "        .target pccx\n"
-             "        memset  fmap_shape[0], 8192, 1, 1\n"
+             "        memset  fmap_shape[0], 8, %u, 1\n"
              "        memset  fmap_shape[1], 0, 0, 0\n"
              "        memset  weight_shape[0], %u, 256, 128\n"
              "        memset  weight_shape[1], %u, 520, 72\n"
@@ -379,55 +395,55 @@ static tv_program *assemble_products(const char *insn, unsigned m)
              "        .set    i, 0\n"
              "        .rept   16\n"
              "        wstream %s, at, 512 + 256 * 64\n"
-             "        %s      l2[0x380], l2[16 * i], size=1, shape=0, w_scale, accm\n"
+             "        %s      l2[%u], l2[16 * i], size=1, shape=0, w_scale, accm\n"
              "        .set    at, at + 512 + 256 * 64\n"
              "        .set    i, i + 1\n"
              "        .endr\n"
              "        .set    i, 0\n"
              "        .rept   16\n"
              "        wstream %s, at, 1040 + 520 * 48\n"
-             "        %s      l2[0x600], l2[600 + 8 * i], size=1, shape=1, w_scale, accm\n"
+             "        %s      l2[%u], l2[600 + 8 * i], size=1, shape=1, w_scale, accm\n"
              "        .set    at, at + 1040 + 520 * 48\n"
              "        .set    i, i + 1\n"
              "        .endr\n"
              "        .set    i, 0\n" /* a row of activations ends at the results, or in them */
              "        .rept   2\n"
              "        wstream %s, at, 512 + 256 * 64\n"
-             "        %s      l2[0xB40], l2[0x370 + 8 * i], size=1, shape=0, w_scale, accm\n"
+             "        %s      l2[%u], l2[%u + 8 * i], size=1, shape=0, w_scale, accm\n"
              "        .set    at, at + 512 + 256 * 64\n"
              "        .set    i, i + 1\n"
              "        .endr\n"
              "        wstream %s, at, 256 * 64\n"
-             "        %s      l2[0x608], l2[0], size=1, shape=0, accm\n",
-             m, m, insn, insn, insn, insn, insn, insn, insn, insn);
+             "        %s      l2[%u], l2[0], size=1, shape=0, accm\n",
+             out > 1024 ? out : 1024, m, m, first, first, out, second, second, results_addr(m, 1), first, first,
+             results_addr(m, 2), out - 16, first, first, results_addr(m, 1) + 8);
     tv_program *program;
     assert_int_equal(tv_program_assemble("products.s", source, strlen(source), NULL, NULL, &program), TV_OK);
     return program;
 }
 
+/* GEMMs of 65 rows are not shared; a GEMM of one row is a GEMV. */
 static void products_are_the_same_with_any_number_of_threads(void **state)
 {
     (void)state;
     enum { WORD = 16 };
-    /* NaN is an activation of none, of the sixth product, of the fifth of the second matrix, of those of results. The
-     * sixth is the first with the last word of its activations, the 128 * m / 8 words from word 80 on. */
-    static const struct {
-        const char *insn;
-        unsigned m;
-        uint64_t nans[4];
-    } products[] = {{"gemv", 1, {0, HOST + 81 * WORD, HOST + 635 * WORD, 0x388}},
-                    {"gemm", 20, {0, HOST + (80 + 319) * WORD, HOST + (632 + 179) * WORD, 0x388}},
-                    {"gemm", 3, {0, HOST + (80 + 47) * WORD, HOST + (632 + 26) * WORD, 0x388}}};
+    static const products all[] = {{"gemv", "gemv", 1}, {"gemv", "gemm", 1},  {"gemm", "gemm", 20},
+                                   {"gemm", "gemm", 3}, {"gemm", "gemm", 64}, {"gemm", "gemm", 65}};
     tv_config *config;
     assert_int_equal(tv_config_new("pccx", NULL, &config), TV_OK);
-    for (unsigned p = 0; p < sizeof products / sizeof products[0]; p++) {
-        tv_program *program = assemble_products(products[p].insn, products[p].m);
+    for (unsigned p = 0; p < sizeof all / sizeof all[0]; p++) {
+        unsigned m = all[p].m;
+        /* NaN is an activation of none, of the sixth product, of the fifth of the second matrix, of those of results,
+         * in a word that the product before does not read. */
+        const uint64_t nans[] = {0, HOST + (80 + 16 * m - 1) * WORD, HOST + (632 + 9 * m - 1) * WORD,
+                                 results_addr(m, 0) + 8};
+        tv_program *program = assemble_products(&all[p]);
         for (unsigned i = 0; i < 4; i++) {
-            uint64_t nan = products[p].nans[i], want = digest_of_runs(program, config, 1, UINT64_MAX / 2, nan);
+            uint64_t want = digest_of_runs(program, config, 1, UINT64_MAX / 2, nans[i]);
             for (unsigned threads = 2; threads <= 5; threads++)
-                if (digest_of_runs(program, config, threads, UINT64_MAX / 2, nan) != want)
-                    fail_msg("%s of %u rows, %u threads, NaN %u: not as with one", products[p].insn, products[p].m,
-                             threads, i);
+                if (digest_of_runs(program, config, threads, UINT64_MAX / 2, nans[i]) != want)
+                    fail_msg("%s and %s of %u rows, %u threads, NaN %u: not as with one", all[p].first, all[p].second,
+                             m, threads, i);
         }
         tv_program_free(program);
     }
