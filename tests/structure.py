@@ -98,6 +98,8 @@ def read_calls(build):
         inside = source.split(os.sep + "src" + os.sep)
         if len(inside) > 1 and not source.startswith(os.path.abspath(build) + os.sep):
             paths[command["output"]] = inside[-1]
+    if not paths:
+        sys.exit("no objects of the library in %s: build it first" % build)
     symbols = subprocess.run(["nm", "-A", "-f", "posix", *paths], cwd=build, stdout=subprocess.PIPE, text=True, check=True).stdout
     defines, uses = {}, collections.defaultdict(set)
     for row in symbols.splitlines():

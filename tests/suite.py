@@ -20,9 +20,6 @@ import traceback
 sys.dont_write_bytecode = True
 os.environ["LC_ALL"] = "C.UTF-8"  # the commands draw bars of characters that are not ASCII
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# Memory that only a global variable points to counts as a leak, too. The globals include 8 MB of the sanitizer, whose scan would take
-# a third of the time of a command that does nothing.
-os.environ["LSAN_OPTIONS"] = "use_globals=0:print_suppressions=0:suppressions=" + os.path.join(ROOT, "tests", "leaks.txt")
 PROBLEMS_MAX = 60  # printed; all are counted
 SAMPLE = int(os.environ.get("TRIVET_SAMPLE", "1"))  # of how many cases of its longest loops a suite runs one
 SAMPLE_CALLS = itertools.count()

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The trivet command: selects the command, parses its options, runs it. */
-#include "cli/cli.h"
-
 #include <unistd.h>
+
+#include "cli/cli.h"
 
 const cli_command *const cli_commands[] = {
     &cli_asm,     &cli_dis,     &cli_isa,     &cli_check,   &cli_run,     &cli_debug,  &cli_trace,      &cli_llm,
@@ -97,10 +97,10 @@ static int complete_outputs(cli *c, int status)
 
 int main(int argc, char **argv)
 {
-    static char out[BUFSIZ], errors[BUFSIZ]; /* so that output needs no memory of the heap */
+    static char out[BUFSIZ], errors[BUFSIZ]; /* a message that there is no memory needs none */
     cli c = {0};
     setvbuf(stdout, out, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof out);
-    setvbuf(stderr, errors, _IOLBF, sizeof errors); /* unbuffered, each mark below a source line is a system call */
+    setvbuf(stderr, errors, _IOLBF, sizeof errors); /* without a buffer each mark is a system call */
     cli_handle_signals();
     if (argc < 2) {
         cli_print_usage(stderr);

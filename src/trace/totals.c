@@ -92,8 +92,9 @@ void tv_trace_longest_init(tv_trace_longest *l, tv_arena *arena)
     l->texts = (tv_trace_table){.arena = arena, .limit = TEXTS_MAX};
 }
 
-/* Creates the cache of instructions when the first one comes: many traces are damaged before that. An unused entry is
- * zero, which costs nothing: index 0 belongs to the first entry only, where it says that nothing else is known. */
+/* Creates the cache of instructions when the first one comes: many traces are damaged before that. Unused entries are
+ * zero, so calloc need not touch them. Index 0 is found in entry 0 only, where zero is an instruction of which only the
+ * index is known. */
 static bool create_cache(tv_trace_longest *l)
 {
     l->insns = calloc(CACHED_INSNS, sizeof *l->insns);

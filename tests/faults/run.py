@@ -168,20 +168,21 @@ class Faults(Suite):
             self.folders.put(folder)
 
     def find_limit(self, arguments, low, steps=0):
-        """The smallest limit of the address space above `low` with which a command does what it does without one: to 64 KiB, or to
-        one of `steps` of what it needs beyond `low`."""
+        """The smallest limit of the address space with which a command does what it does without one, to 64 KiB. With `steps` a limit
+        with which it does not, less by at most one of so many steps from `low` on."""
         expected = self.call_in_folder(arguments)
         start, size = low, 1 << 20
-        while size < 1 << 34 and self.call_in_folder(arguments, limit=low + size) != expected:
+        while size <= 1 << 34 and self.call_in_folder(arguments, limit=low + size) != expected:
             low, size = low + size, 2 * size
         high = low + size
+        self.expect("%s: runs with a limit of 16 GiB" % " ".join(arguments[:2]), size <= 1 << 34)
         while high - low > max(1 << 16, (high - start) // steps if steps else 0):
             middle = (low + high) // 2
             if self.call_in_folder(arguments, limit=middle) == expected:
                 high = middle
             else:
                 low = middle
-        return high
+        return low if steps else high
 
     @staticmethod
     def assess(run, found):

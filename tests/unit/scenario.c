@@ -209,7 +209,8 @@ int run_scenarios(int argc, char **argv, const scenario *scenarios, unsigned cou
     static struct CMUnitTest tests[128];
     if (argc < 2 || !mkdtemp(folder))
         return 2;
-    /* Freed memory stays in the process: each of thousands of runs would touch new pages otherwise. */
+    /* Freed memory stays in the process: each of thousands of runs would touch new pages otherwise. That it is not used
+     * is what the address sanitizer checks. */
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
     tree = argv[1];
