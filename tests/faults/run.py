@@ -172,10 +172,10 @@ class Faults(Suite):
         with which it does not, less by at most one of so many steps from `low` on."""
         expected = self.call_in_folder(arguments)
         start, size = low, 1 << 20
-        while size <= 1 << 34 and self.call_in_folder(arguments, limit=low + size) != expected:
+        while size <= 1 << 36 and self.call_in_folder(arguments, limit=low + size) != expected:
             low, size = low + size, 2 * size
         high = low + size
-        self.expect("%s: runs with a limit of 16 GiB" % " ".join(arguments[:2]), size <= 1 << 34)
+        self.expect("%s: runs with a limit of 64 GiB" % " ".join(arguments[:2]), size <= 1 << 36)
         while high - low > max(1 << 16, (high - start) // steps if steps else 0):
             middle = (low + high) // 2
             if self.call_in_folder(arguments, limit=middle) == expected:
