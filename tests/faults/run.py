@@ -7,7 +7,8 @@
 For each command of matrix.txt the calls of an undisturbed run are counted. Then runs follow in which
 - the n-th allocation fails, and in others all from the n-th on (LD_PRELOAD of INJECT_LIBRARY; KIND allocations);
 - the n-th open, read, write, mmap, close, fsync, rename and so on after the start of main fails (strace; KIND calls);
-- the address space is limited (RLIMIT_AS), from what the shortest command needs to what this one does (KIND memory).
+- the address space is limited (RLIMIT_AS), from what the shortest command needs to what this one does, with
+  --runs to up to an eighth less (KIND memory).
 
 A run passes when its exit status, standard output, messages and files are those of the undisturbed run, or when it ends
 with exit status 3 and a message and has left no file. Nothing else passes. Without memory the message must be the one of
@@ -169,7 +170,7 @@ class Faults(Suite):
 
     def find_limit(self, arguments, low, steps=0):
         """The smallest limit of the address space with which a command does what it does without one, to 64 KiB. With `steps` a limit
-        with which it does not, less by at most one of so many steps from `low` on."""
+        with which it does not, in the last of so many steps from `low` to that one."""
         expected = self.call_in_folder(arguments)
         start, size = low, 1 << 20
         while size <= 1 << 36 and self.call_in_folder(arguments, limit=low + size) != expected:

@@ -363,7 +363,7 @@ static uint64_t digest_of_runs(const tv_program *program, const tv_config *confi
     return s.digest;
 }
 
-/* Products that several threads share when the program runs again, and their order in L2. */
+/* Instructions of products that several threads share when the program runs again. */
 typedef struct products {
     const char *first, *second; /* the instructions of the two matrices */
     unsigned m;                 /* rows of activations */
@@ -422,7 +422,7 @@ static tv_program *assemble_products(const products *p)
     return program;
 }
 
-/* GEMMs of 65 rows are not shared; a GEMM of one row is a GEMV. */
+/* A run has GEMVs and GEMMs with the same number of rows, up to 64. */
 static void products_are_the_same_with_any_number_of_threads(void **state)
 {
     (void)state;
