@@ -26,14 +26,14 @@ static void compare_reader_paths(const uint8_t *data, size_t size, bool with_spa
 {
     enum { SPACE = 64 };
     if (!with_space) {
-        if (compare_paths(data, size, NULL))
+        if (compare_paths(data, size, NULL, NULL))
             abort();
         return;
     }
     uint8_t *longer = malloc(size + SPACE);
     memcpy(longer, data, size);
     memset(longer + size, ' ', SPACE);
-    if (compare_paths(longer, size + SPACE, NULL))
+    if (compare_paths(longer, size + SPACE, NULL, NULL))
         abort();
     free(longer);
 }

@@ -49,6 +49,12 @@ static void check_needs(reader *r, const cmdq_entry *e)
                           "without it the length is the same in all rows", "'valid_rows' needs 'valid_step'");
 }
 
+bool cmdq_reader_checks_value(cmdq_field field)
+{
+    return field == CMDQ_F_stride_bytes || field == CMDQ_F_clip_min || field == CMDQ_F_clip_max ||
+           field == CMDQ_F_qbits_out;
+}
+
 /* A field that applies to some values of an ENUM field, a bit mask of their indices. */
 typedef struct field_condition {
     uint8_t field, selector;

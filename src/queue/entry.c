@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks the fields of an entry against the opcode table, and stores the entry. */
 #include <inttypes.h>
+#include <math.h>
 
 #include "queue/reader.h"
 
@@ -101,15 +102,28 @@ static bool check_enum(reader *r, const tv_parameter *p, const field_value *v, u
     return false;
 }
 
+bool cmdq_is_legal_real(const tv_parameter *p, float x)
+{
+    switch ((tv_sign)p->allowed) {
+    case TV_ANY_SIGN:
+        return isfinite(x);
+    case TV_NOT_ZERO:
+        return isfinite(x) && x != 0;
+    case TV_POSITIVE:
+        return isfinite(x) && x > 0;
+    case TV_NOT_NEGATIVE:
+        return isfinite(x) && x >= 0;
+    }
+    return false;
+}
+
 static bool check_real(reader *r, const tv_parameter *p, const field_value *v, float x)
 {
     static const char *const expected[] = {[TV_ANY_SIGN] = "a finite number",
                                            [TV_NOT_ZERO] = "a finite number that is not 0",
                                            [TV_POSITIVE] = "a finite number above 0",
                                            [TV_NOT_NEGATIVE] = "a finite number from 0"};
-    bool legal = x - x == 0 && (p->allowed == TV_ANY_SIGN || (p->allowed == TV_NOT_ZERO   ? x != 0
-                                                              : p->allowed == TV_POSITIVE ? x > 0
-                                                                                          : x >= 0));
+    bool legal = cmdq_is_legal_real(p, x);
     if (!legal)
         cmdq_reader_error(r, CMDQ_CODE_RANGE, v->offset, "it is rounded to binary32", "'%s' takes %s", p->name,
                           expected[p->allowed]);
@@ -150,9 +164,9 @@ static bool encode_value(reader *r, const tv_parameter *p, const field_value *v,
 /* Stores the entry's lists of ids, empty ones where it has none. */
 static void store_lists(reader *r, uint8_t opcode)
 {
-    const field_value *lists[CMDQ_LISTS] = {
-        cmdq_reader_find_field(r, CMDQ_F_deps_before, false), cmdq_reader_find_field(r, CMDQ_F_deps_after, false),
-        cmdq_reader_find_field(r, opcode == CMDQ_BARRIER ? CMDQ_F_wait_for : CMDQ_F_group, false)};
+    const field_value *lists[CMDQ_LISTS] = {cmdq_reader_find_field(r, CMDQ_F_deps_before, false),
+                                            cmdq_reader_find_field(r, CMDQ_F_deps_after, false),
+                                            cmdq_reader_find_field(r, cmdq_targets_field(opcode), false)};
     size_t size = CMDQ_LISTS;
     for (unsigned i = 0; i < CMDQ_LISTS; i++) {
         lists[i] = lists[i] && lists[i]->kind == VALUE_IDS && !r->ids.failed ? lists[i] : NULL;

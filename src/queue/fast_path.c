@@ -6,114 +6,10 @@
  * Invariant: the result is that of the slow path. At the first byte that is not simple the entry is abandoned without a
  * trace, and the slow path parses it from its first byte on. So nothing is reported here but by entry.c.
  */
-#include "queue/reader.h"
-
-/* SLACK: bytes that may be read from the start of a token without a check for the end of the file. */
-enum { SLACK = 32, DIGITS_MAX = 18 };
-
-typedef struct cursor {
-    reader *r;
-    const uint8_t *at;
-    const uint8_t *limit; /* SLACK bytes before the end of the file: tokens begin before it */
-} cursor;
-
-/* White space between tokens. */
-static inline bool skip_space(cursor *s)
-{
-    if (s->at[0] == ' ') /* mostly there is one space, or none */
-        s->at++;
-    if (s->at[0] > ' ')
-        return s->at < s->limit;
-    while (s->at < s->limit && (*s->at == ' ' || *s->at == '\n' || *s->at == '\r' || *s->at == '\t'))
-        s->at++;
-    return s->at < s->limit;
-}
-
-/* The byte, with space before and after it. */
-static inline bool take_byte(cursor *s, uint8_t byte)
-{
-    if (*s->at != byte && (!skip_space(s) || *s->at != byte))
-        return false;
-    s->at++;
-    return skip_space(s);
-}
-
-static inline bool is_digit(uint8_t byte) { return byte >= '0' && byte <= '9'; }
-
-/* A byte that ends a number or a literal. */
-static inline bool is_delimiter(uint8_t byte)
-{
-    return byte == ',' || byte == '}' || byte == ']' || byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
-}
+#include "queue/template.h"
+#include "queue/tokens.h"
 
 /* ---- Values ---- */
-
-/* A string of printable ASCII without escapes, after its opening quotation mark. Eight bytes at a time: the lowest top
- * bit that is set in `special` belongs to a byte that ends the run; higher ones may be carries. */
-static bool take_text(cursor *s, tv_sv *text)
-{
-    const uint8_t *start = s->at;
-    const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
-    for (; s->at < s->limit && s->at - start <= STRING_MAX; s->at += 8) {
-        uint64_t w = tv_load_le64(s->at), quote = w ^ ones * '"', slash = w ^ ones * '\\';
-        uint64_t special = ((quote - ones) & ~quote) | ((slash - ones) & ~slash) | (w - ones * ' ') | w;
-        if (!(special & tops))
-            continue;
-        s->at += (unsigned)__builtin_ctzll(special & tops) / 8;
-        *text = (tv_sv){(const char *)start, (size_t)(s->at - start)};
-        return *s->at++ == '"' && text->len <= STRING_MAX;
-    }
-    return false;
-}
-
-/* A number of up to 18 digits without sign. */
-static inline bool take_digits(cursor *s, int64_t *value)
-{
-    const uint8_t *p = s->at;
-    uint64_t x = 0;
-    if (p >= s->limit)
-        return false;
-    while (is_digit(*p) && p - s->at <= DIGITS_MAX)
-        x = x * 10 + (*p++ - (unsigned)'0');
-    ptrdiff_t n = p - s->at;
-    if (n == 0 || n > DIGITS_MAX || (n > 1 && *s->at == '0') || !is_delimiter(*p))
-        return false;
-    s->at = p;
-    *value = (int64_t)x;
-    return true;
-}
-
-/* The end of one or more digits from `p` on; NULL if there is none. */
-static const uint8_t *digits_end(const uint8_t *p, const uint8_t *end)
-{
-    const uint8_t *start = p;
-    while (p < end && is_digit(*p))
-        p++;
-    return p > start ? p : NULL;
-}
-
-/* Any other number: checks its form, converts it as the slow path does. */
-static bool take_number(cursor *s, field_value *v)
-{
-    const uint8_t *p = s->at, *end = s->at + SLACK, *whole;
-    p += *p == '-';
-    whole = p;
-    p = digits_end(p, end);
-    if (!p || (*whole == '0' && p > whole + 1))
-        return false;
-    if (p < end && *p == '.' && !(p = digits_end(p + 1, end)))
-        return false;
-    if (p < end && (*p == 'e' || *p == 'E')) {
-        p++;
-        p += p < end && (*p == '+' || *p == '-');
-        p = digits_end(p, end);
-    }
-    if (!p || p >= end || !is_delimiter(*p))
-        return false;
-    cmdq_set_number(v, (tv_sv){(const char *)s->at, (size_t)(p - s->at)});
-    s->at = p;
-    return true;
-}
 
 static bool take_literal(cursor *s, field_value *v)
 {
@@ -133,28 +29,9 @@ static bool take_literal(cursor *s, field_value *v)
 
 static bool take_ids(cursor *s, field_value *v)
 {
-    reader *r = s->r;
     v->kind = VALUE_IDS;
-    v->string = (uint32_t)r->ids.count;
-    if (!skip_space(s))
-        return false;
-    if (*s->at == ']') {
-        s->at++;
-        return true;
-    }
-    for (;;) {
-        int64_t value;
-        if (!skip_space(s) || !take_digits(s, &value) || value >= UINT32_MAX)
-            return false;
-        (void)TV_VEC_PUSH(&r->ids, (uint32_t)value);
-        v->count++;
-        if (!skip_space(s))
-            return false;
-        if (*s->at++ == ']')
-            return true;
-        if (s->at[-1] != ',')
-            return false;
-    }
+    v->string = (uint32_t)s->r->ids.count;
+    return cmdq_take_ids(s, &v->count);
 }
 
 static bool take_string(cursor *s, field_value *v)
@@ -166,11 +43,7 @@ static bool take_string(cursor *s, field_value *v)
     v->kind = VALUE_TEXT;
     if (v->name == CMDQ_F_opcode && (r->has_opcode = cmdq_find_opcode(text, &r->opcode)))
         return true;
-    uint32_t *last = &r->last_string[v->name];
-    const char *known = r->queue->strings[*last];
-    if (strncmp(known, text.ptr, text.len) != 0 || known[text.len] != '\0')
-        *last = cmdq_reader_intern(r, text);
-    v->string = *last;
+    v->string = intern_text(r, v->name, text);
     return true;
 }
 
@@ -229,7 +102,7 @@ static bool take_value(cursor *s, field_value *v)
         return true;
     }
     if (is_digit(byte) || byte == '-')
-        return take_number(s, v);
+        return cmdq_take_number(s, v);
     if (byte == 't' || byte == 'f' || byte == 'n')
         return take_literal(s, v);
     s->at++;
@@ -288,11 +161,14 @@ uint64_t cmdq_fast_path(reader *r, uint64_t at)
         if (s.at >= s.limit || (!r->queue->json_lines && !take_byte(&s, ',')) || !skip_space(&s) || *s.at != '{')
             break;
         uint64_t start = (uint64_t)(s.at - r->data);
-        s.at++;
-        cmdq_reader_clear_fields(r);
-        if (!take_fields(&s, false))
-            break;
-        store_entry(r, start);
+        if (!cmdq_template_take(&s)) {
+            s.at++;
+            cmdq_reader_clear_fields(r);
+            if (!take_fields(&s, false))
+                break;
+            store_entry(r, start);
+            cmdq_template_add(r, start, (uint64_t)(s.at - r->data));
+        }
         r->queue->fast_path_count++;
         at = (uint64_t)(s.at - r->data);
     }

@@ -93,6 +93,7 @@ typedef struct cmdq_queue {
     cmdq_unit_vec values;     /* pool of values */
     cmdq_unit_vec lists;      /* pool of lists: each its count, then its ids */
     uint32_t fast_path_count; /* entries that the fast path has read */
+    uint32_t template_count;  /* … of these with a template */
     tv_arena arena;
     const char **strings; /* by number; strings[0] is "" */
     uint32_t string_count;

@@ -272,6 +272,7 @@ void cmdq_reader_fini(reader *r)
 {
     tv_json_reader_fini(&r->json);
     free(r->string_slots);
+    free(r->templates);
     TV_VEC_FINI(&r->ids);
 }
 

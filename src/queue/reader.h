@@ -124,6 +124,7 @@ typedef struct reader {
                      [CMDQ_FIELDS + 1]; /* [opcode][name plus 1, or 0]: the name that came after it
                                       the last time; the last row: opcode unknown, or a member */
     uint32_t last_string[CMDQ_FIELDS];
+    struct cmdq_templates *templates; /* template.c; NULL: none yet */
 } reader;
 
 /* ---- Start and end ---- */
@@ -212,6 +213,18 @@ void cmdq_reader_store_entry(reader *r);
 
 /* combinations.c: checks the fields of an entry against each other, and warns if it is deprecated. */
 void cmdq_reader_check_combinations(reader *r, const cmdq_entry *e, const tv_insn *insn);
+
+/* combinations.c: whether these checks read the value of an INTEGER or REAL field. */
+bool cmdq_reader_checks_value(cmdq_field field);
+
+/* entry.c: whether a REAL field takes `x`, its value rounded to binary32. */
+bool cmdq_is_legal_real(const tv_parameter *p, float x);
+
+/* The field whose ids are list CMDQ_TARGETS of an entry. */
+static inline cmdq_field cmdq_targets_field(unsigned opcode)
+{
+    return opcode == CMDQ_BARRIER ? CMDQ_F_wait_for : CMDQ_F_group;
+}
 
 /* entry.c: reports that an entry of `insn` (NULL: of unknown opcode) has no field `name`. */
 void cmdq_reader_report_unknown(reader *r, const tv_insn *insn, tv_sv name, uint64_t offset);

@@ -94,14 +94,18 @@ static inline const char *reading_difference(const reading *x, const reading *y)
     return same_strings(a, b) ? NULL : "strings";
 }
 
-/* Names the first difference between the results of both paths; NULL if there is none. *fast_path_count, unless NULL,
- * is set to the number of entries that the fast path has read. */
-static inline const char *compare_paths(const uint8_t *data, size_t size, uint32_t *fast_path_count)
+/* Names the first difference between the results of both paths; NULL if there is none. *fast_path_count and
+ * *template_count, unless NULL, are set to the number of entries that the fast path has read, in all and with a
+ * template. */
+static inline const char *compare_paths(const uint8_t *data, size_t size, uint32_t *fast_path_count,
+                                        uint32_t *template_count)
 {
     reading fast = read_bytes(data, size, cmdq_read), slow = read_bytes(data, size, cmdq_read_slow_path);
     const char *difference = reading_difference(&fast, &slow);
     if (fast_path_count)
         *fast_path_count = fast.program ? cmdq_queue_of(fast.program)->fast_path_count : 0;
+    if (template_count)
+        *template_count = fast.program ? cmdq_queue_of(fast.program)->template_count : 0;
     reading_fini(&fast);
     reading_fini(&slow);
     return difference;
