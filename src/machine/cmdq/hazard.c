@@ -40,6 +40,7 @@ typedef struct finder {
     uint32_t cached_entry[OP_CACHE_SIZE]; /* plus 1 */
     cmdq_op cached[OP_CACHE_SIZE];        /* resolved entries: those of a window are needed again soon */
     cmdq_op spare;
+    cmdq_resolve_memo memo;
 } finder;
 
 static uint32_t *entry_clock(const finder *f, uint32_t entry) { return f->clocks + (size_t)entry * f->queues; }
@@ -160,9 +161,12 @@ static byte_range tree_range(const finder *f, const cmdq_tile *t, uint64_t row)
     return s;
 }
 
-static void resolve(const finder *f, uint32_t entry, cmdq_op *op)
+/* The engine of an entry without dma_id is that of the plan, not of *op. */
+static void resolve(finder *f, uint32_t entry, cmdq_op *op)
 {
-    cmdq_resolve_planned(f->queue, f->params, entry, op);
+    cmdq_error error;
+    uint64_t next_dma = 0;
+    cmdq_resolve_with(&f->memo, f->queue, f->params, entry, &next_dma, op, &error);
 }
 
 /* ---- Interval tree over the bytes: for each queue, the last entry that accessed a node ---- */
@@ -188,7 +192,7 @@ static int compare_values(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static tree *tree_new(const finder *f)
+static tree *tree_new(finder *f)
 {
     tree *t = calloc(1, sizeof *t);
     tv_buf edges = {0};

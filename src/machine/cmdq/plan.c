@@ -102,12 +102,14 @@ static uint64_t plan_entries(const tv_program *program, const cmdq_params *param
     const uint64_t TOTAL_MAX = UINT64_C(1) << 61, CONFLICTS_MAX = CMDQ_ENGINES_MAX * CMDQ_BANKS_PER_ENTRY;
     const cmdq_queue *q = cmdq_queue_of(program);
     uint64_t next_dma = 0, total = 0;
+    cmdq_resolve_memo memo;
+    memset(memo.is_kept, 0, sizeof memo.is_kept);
     tv_line_cursor cursor = cmdq_line_cursor(program);
     cmdq_count_issue(cmdq_entry_count(q), plan->actions.counts[CMDQ_CONTROL]);
     for (uint32_t i = 0; i < cmdq_entry_count(q); i++) {
         cmdq_op op;
         cmdq_error error;
-        if (cmdq_resolve(q, params, i, &next_dma, &op, &error)) {
+        if (cmdq_resolve_with(&memo, q, params, i, &next_dma, &op, &error)) {
             set_entry(plan, i, &op);
             if (op.engine != CMDQ_NO_ENGINE)
                 cmdq_count_actions(params, &op, plan->actions.counts[op.engine]);

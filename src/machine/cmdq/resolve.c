@@ -58,6 +58,7 @@ bool cmdq_add_spm_tile(cmdq_resolver *r, cmdq_operand operand, cmdq_field bank_f
                                                     .rows = 1,
                                                     .operand = (uint8_t)operand,
                                                     .bank = (uint8_t)bank,
+                                                    .bank_field = (uint8_t)bank_field,
                                                     .qbits = (uint8_t)qbits,
                                                     .reads = (access & CMDQ_READS) != 0,
                                                     .writes = (access & CMDQ_WRITES) != 0};
@@ -131,7 +132,7 @@ static bool set_channel(cmdq_resolver *r)
         return cmdq_set_engine(r, CMDQ_F_dma_id, channels);
     if (channels < r->params->count[CMDQ_DMA] && r->entry->opcode == CMDQ_KV_LOAD_TILE)
         return cmdq_set_engine(r, CMDQ_F_dma_id, channels + 1);
-    return cmdq_set_engine(r, CMDQ_F_dma_id, (*r->next_dma)++ % channels);
+    return cmdq_set_engine(r, CMDQ_F_dma_id, cmdq_next_channel(r->params, r->next_dma));
 }
 
 static bool resolve_transfer(cmdq_resolver *r, cmdq_access spm, cmdq_access dram)

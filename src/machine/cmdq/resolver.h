@@ -30,6 +30,12 @@ static inline uint64_t cmdq_op_field_or(const cmdq_resolver *r, cmdq_field id, u
     return cmdq_op_has(r, id) ? cmdq_op_field(r, id) : fallback;
 }
 
+/* The DMA channel of the next entry without dma_id. */
+static inline uint64_t cmdq_next_channel(const cmdq_params *params, uint64_t *next_dma)
+{
+    return (*next_dma)++ % params->channels;
+}
+
 /* Sets r->error, about a field or, with CMDQ_FIELDS, about the entry; returns false. */
 bool cmdq_reject(cmdq_resolver *r, cmdq_code code, cmdq_field field, const char *hint, const char *format, ...)
     TV_PRINTF(5, 6);
