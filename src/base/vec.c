@@ -8,12 +8,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Advises huge pages for `memory`, an allocation of `bytes`, if it has two or more. The whole mapping is advised: the
- * kernel cannot move one that is advised in part, and realloc would copy it. Returns `memory`, which may be NULL. */
-static void *advise_huge_pages(void *memory, size_t bytes)
+/* From LINE_BYTES on arrays begin at a cache line: a vector of 64 bytes that crosses lines is two accesses, and while
+ * other loads wait for memory that halves the rate of some processors. */
+enum { LINE = 64, LINE_BYTES = 1024, HUGE = 2 << 20 };
+
+/* Advises huge pages for a vector's `memory`, an allocation of `bytes`, if it has two or more. The whole mapping is
+ * advised: the kernel cannot move one that is advised in part, and realloc would copy it. Returns `memory`, which may
+ * be NULL. */
+static void *advise_mapping(void *memory, size_t bytes)
 {
-    const size_t huge = (size_t)2 << 20;
-    if (!memory || bytes < 2 * huge)
+    if (!memory || bytes < 2 * HUGE)
         return memory;
     int error = errno;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)memory / page * page,
@@ -23,30 +27,49 @@ static void *advise_huge_pages(void *memory, size_t bytes)
     return memory;
 }
 
-/* From ALIGNED_BYTES on arrays begin at a cache line: a vector of 64 bytes that crosses lines is two accesses, and
- * while other loads wait for memory that halves the rate of some processors. */
-enum { LINE = 64, ALIGNED_BYTES = 1024 };
-
 static void *allocate_bytes(size_t bytes)
 {
-    return bytes < ALIGNED_BYTES ? malloc(bytes) : aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE);
+    return bytes < LINE_BYTES ? malloc(bytes) : aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE);
+}
+
+/* An array of HUGE bytes or more, which does not grow: it begins at a huge page. The last page is a huge one, too, if
+ * that wastes an eighth at most. */
+static void *allocate_huge(size_t bytes)
+{
+    size_t rounded = (bytes + HUGE - 1) / HUGE * HUGE;
+    if (rounded - bytes > bytes / 8)
+        rounded = (bytes + LINE - 1) / LINE * LINE;
+    void *memory = aligned_alloc(HUGE, rounded);
+    if (memory) {
+        int error = errno;
+        (void)madvise(memory, rounded / HUGE * HUGE, MADV_HUGEPAGE); /* a hint: it may fail */
+        errno = error;
+    }
+    return memory;
 }
 
 void *tv_array_alloc(size_t count, size_t size)
 {
-    return count <= SIZE_MAX / 2 / size ? advise_huge_pages(allocate_bytes(count * size), count * size) : NULL;
+    if (count > SIZE_MAX / 2 / size)
+        return NULL;
+    return count * size < HUGE ? allocate_bytes(count * size) : allocate_huge(count * size);
 }
 
 void *tv_array_calloc(size_t count, size_t size)
 {
-    return advise_huge_pages(calloc(count, size), count <= SIZE_MAX / size ? count * size : 0);
+    if (count > SIZE_MAX / 2 / size || count * size < HUGE)
+        return calloc(count, size);
+    void *memory = allocate_huge(count * size);
+    if (memory)
+        memset(memory, 0, count * size);
+    return memory;
 }
 
 /* Moves `memory`, of `bytes` of which `used` are in use, to a cache line. Without memory it stays. */
 static void *align_array(void *memory, size_t used, size_t bytes)
 {
     int error = errno;
-    void *aligned = bytes >= ALIGNED_BYTES && (uintptr_t)memory % LINE ? allocate_bytes(bytes) : NULL;
+    void *aligned = bytes >= LINE_BYTES && (uintptr_t)memory % LINE ? allocate_bytes(bytes) : NULL;
     errno = error;
     if (!aligned)
         return memory;
@@ -70,5 +93,21 @@ void *tv_vec_grow(void *data, size_t size, size_t count, size_t extra, size_t *c
         return data;
     }
     *cap = want;
-    return advise_huge_pages(align_array(grown, count * size, want * size), want * size);
+    return advise_mapping(align_array(grown, count * size, want * size), want * size);
+}
+
+void *tv_vec_expect(void *data, size_t size, size_t count, size_t expected, size_t *cap)
+{
+    if (expected <= *cap)
+        return data;
+    int error = errno;
+    void *moved = tv_array_alloc(expected, size);
+    errno = error;
+    if (!moved)
+        return data;
+    if (count)
+        memcpy(moved, data, count * size);
+    free(data);
+    *cap = expected;
+    return moved;
 }

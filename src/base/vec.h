@@ -18,8 +18,9 @@
 #include "base/base.h"
 
 /* New arrays of `count` elements of `size` bytes, for free(); those of tv_array_calloc are zeros. The kernel is advised
- * to use huge pages for arrays of 4 MiB or more, which cost fewer page faults. Those of tv_array_alloc and vectors
- * begin at a cache line of 64 bytes from 1 KiB on, if there is memory. NULL when out of memory. */
+ * to use huge pages for arrays of 2 MiB or more, which begin at one, and vectors of 4 MiB or more: they cost fewer page
+ * faults. Arrays of tv_array_alloc and vectors begin at a cache line of 64 bytes from 1 KiB on, if there is memory.
+ * NULL when out of memory. */
 void *tv_array_alloc(size_t count, size_t size);
 void *tv_array_calloc(size_t count, size_t size);
 
@@ -34,12 +35,20 @@ void *tv_array_calloc(size_t count, size_t size);
  * least doubles the capacity. Returns the array; when out of memory the old one, with *failed set. */
 void *tv_vec_grow(void *data, size_t size, size_t count, size_t extra, size_t *cap, bool *failed);
 
+/* Of TV_VEC_EXPECT: returns the new array, or `data`. */
+void *tv_vec_expect(void *data, size_t size, size_t count, size_t expected, size_t *cap);
+
 /* Makes room for `n` more elements. False when out of memory, now or at an earlier call. */
 #define TV_VEC_RESERVE(vec, n)                                                                                         \
     (!(vec)->failed &&                                                                                                 \
      ((vec)->cap - (vec)->count >= (n) ||                                                                              \
       ((vec)->data = tv_vec_grow((vec)->data, sizeof *(vec)->data, (vec)->count, (n), &(vec)->cap, &(vec)->failed),    \
        !(vec)->failed)))
+
+/* Moves the elements to an array of tv_array_alloc with room for `n` in all, which are likely to be needed: growing
+ * would move them several times. A hint: without memory they stay. */
+#define TV_VEC_EXPECT(vec, n)                                                                                          \
+    ((vec)->data = tv_vec_expect((vec)->data, sizeof *(vec)->data, (vec)->count, (n), &(vec)->cap))
 
 /* Appends one element. False when out of memory. */
 #define TV_VEC_PUSH(vec, ...)                                                                                          \

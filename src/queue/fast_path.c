@@ -152,8 +152,21 @@ static void store_entry(reader *r, uint64_t at)
     r->state = after;
 }
 
+/* Makes room for the entries of the whole file, supposing that they are like those before byte `at`. */
+static void expect_entries(reader *r, uint64_t at)
+{
+    enum { PERCENT = 104 }; /* ids have more digits later on, but entries may have fewer fields */
+    cmdq_queue *q = r->queue;
+    double share = PERCENT / 100.0 * (double)r->size / (double)at;
+    TV_VEC_EXPECT(&q->entries, (size_t)(share * (double)q->entries.count));
+    TV_VEC_EXPECT(&q->values, (size_t)(share * (double)q->values.count));
+    TV_VEC_EXPECT(&q->lists, (size_t)(share * (double)q->lists.count));
+    TV_VEC_EXPECT(&r->program->lines, (size_t)(share * (double)r->program->lines.count));
+}
+
 uint64_t cmdq_fast_path(reader *r, uint64_t at)
 {
+    enum { KNOWN_ENTRIES = 4096 }; /* after which the size of the queue is estimated */
     cursor s = {.r = r};
     while (!r->stopped && r->size > SLACK && cmdq_entry_count(r->queue) < UINT32_MAX - 1) {
         s.at = r->data + at;
@@ -169,8 +182,9 @@ uint64_t cmdq_fast_path(reader *r, uint64_t at)
             store_entry(r, start);
             cmdq_template_add(r, start, (uint64_t)(s.at - r->data));
         }
-        r->queue->fast_path_count++;
         at = (uint64_t)(s.at - r->data);
+        if (++r->queue->fast_path_count == KNOWN_ENTRIES)
+            expect_entries(r, at);
     }
     return at;
 }

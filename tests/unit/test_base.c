@@ -206,6 +206,44 @@ static void arrays_of_1_kib_or_more_begin_at_a_cache_line(void **state)
     }
 }
 
+static void arrays_of_2_mib_or_more_begin_at_a_huge_page(void **state)
+{
+    (void)state;
+    const size_t huge = (size_t)2 << 20;
+    for (size_t bytes = huge; bytes <= 20 * huge; bytes = bytes * 3 / 2 + 1) {
+        uint8_t *array = tv_array_alloc(bytes, 1), *zeros = tv_array_calloc(1, bytes);
+        assert_true(array && zeros && (uintptr_t)array % huge == 0 && (uintptr_t)zeros % huge == 0);
+        assert_true(zeros[0] == 0 && memcmp(zeros, zeros + 1, bytes - 1) == 0);
+        memset(array, 0xA5, bytes);
+        free(array);
+        memset(zeros, 0xA5, bytes); /* which the next array of zeros may be */
+        free(zeros);
+    }
+}
+
+static void an_array_that_is_expected_to_grow_has_room(void **state)
+{
+    (void)state;
+    TV_VEC(uint32_t) numbers = {0};
+    TV_VEC_EXPECT(&numbers, 5);
+    assert_true(numbers.count == 0 && numbers.cap == 5);
+    for (uint32_t i = 0; i < 5; i++)
+        assert_true(TV_VEC_PUSH(&numbers, i));
+    TV_VEC_EXPECT(&numbers, 4);
+    assert_int_equal(numbers.cap, 5);
+    TV_VEC_EXPECT(&numbers, 1000000);
+    assert_true(numbers.count == 5 && numbers.cap == 1000000);
+    const uint32_t *start = numbers.data;
+    for (uint32_t i = 5; i < 1000000; i++)
+        assert_true(TV_VEC_PUSH(&numbers, i));
+    assert_ptr_equal(numbers.data, start);
+    TV_VEC_EXPECT(&numbers, SIZE_MAX / 8); /* without memory it stays, and can still grow */
+    assert_true(!numbers.failed && numbers.cap == 1000000 && TV_VEC_PUSH(&numbers, 1000000));
+    for (uint32_t i = 0; i <= 1000000; i++)
+        assert_int_equal(numbers.data[i], i);
+    TV_VEC_FINI(&numbers);
+}
+
 /* A size that no allocation can have: the elements stay, and later calls fail too. */
 static void an_array_that_failed_stays_failed(void **state)
 {
@@ -656,6 +694,8 @@ int main(void)
         cmocka_unit_test(a_buffer_that_failed_stays_failed),
         cmocka_unit_test(arrays_grow_and_keep_their_elements),
         cmocka_unit_test(arrays_of_1_kib_or_more_begin_at_a_cache_line),
+        cmocka_unit_test(arrays_of_2_mib_or_more_begin_at_a_huge_page),
+        cmocka_unit_test(an_array_that_is_expected_to_grow_has_room),
         cmocka_unit_test(an_array_that_failed_stays_failed),
         cmocka_unit_test(greatest_common_divisors),
         cmocka_unit_test(little_endian_access_and_integer_helpers),
