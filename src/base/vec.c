@@ -32,17 +32,16 @@ static void *allocate_bytes(size_t bytes)
     return bytes < LINE_BYTES ? malloc(bytes) : aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE);
 }
 
-/* An array of HUGE bytes or more, which does not grow: it begins at a huge page. The last page is a huge one, too, if
- * that wastes an eighth at most. */
+/* An array of HUGE bytes or more, which does not grow: it begins at a huge page. The rest that does not fill one has
+ * small pages, unless a huge one wastes an eighth of the array at most. */
 static void *allocate_huge(size_t bytes)
 {
     size_t rounded = (bytes + HUGE - 1) / HUGE * HUGE;
-    if (rounded - bytes > bytes / 8)
-        rounded = (bytes + LINE - 1) / LINE * LINE;
     void *memory = aligned_alloc(HUGE, rounded);
     if (memory) {
         int error = errno;
-        (void)madvise(memory, rounded / HUGE * HUGE, MADV_HUGEPAGE); /* a hint: it may fail */
+        size_t advised = rounded - bytes > bytes / 8 ? rounded - HUGE : rounded;
+        (void)madvise(memory, advised, MADV_HUGEPAGE); /* a hint: it may fail */
         errno = error;
     }
     return memory;
