@@ -136,6 +136,8 @@ bool cmdq_plan_update(const tv_program *program, const cmdq_params *params, cons
                       cmdq_plan *plan)
 {
     cmdq_actions before = {0}, after = {0};
+    cmdq_resolve_memo memo;
+    memset(memo.is_kept, 0, sizeof memo.is_kept);
     if (!plan->ops) /* at most CMDQ_KEPT_OPS entries take less than 2^61 cycles, whatever they are */
         return false;
     for (size_t k = 0; k < count; k++) {
@@ -144,7 +146,7 @@ bool cmdq_plan_update(const tv_program *program, const cmdq_params *params, cons
         uint64_t next_dma = 0;
         cmdq_op op;
         cmdq_error error;
-        if (!cmdq_resolve(cmdq_queue_of(program), params, i, &next_dma, &op, &error))
+        if (!cmdq_resolve_with(&memo, cmdq_queue_of(program), params, i, &next_dma, &op, &error))
             return false;
         op.engine = engine; /* of a transfer without dma_id, cmdq_resolve does not know it */
         if (engine != CMDQ_NO_ENGINE) {
