@@ -62,7 +62,7 @@ static inline bool take_template_text(cursor *s, const entry_template *t, const 
         differs |= tv_load_le64(s->at + 8 * i) ^ text[i];
     differs |= (tv_load_le64(s->at + 8 * last) ^ text[last]) & g->mask;
     s->at += g->bytes;
-    return !differs;
+    return !differs && s->at < s->limit; /* where the next token may begin */
 }
 
 static bool take_integer(cursor *s, const gap *g, uint32_t *units)

@@ -337,6 +337,25 @@ static void entries_like_earlier_ones_are_what_the_parser_makes_of_them(void **s
     assert_true(templates > 20000);
 }
 
+/* A file may end at any byte, with nothing readable after it. */
+static void files_that_end_within_an_entry_like_an_earlier_one(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 8 * TV_COUNTOF(patterns); i++) { /* with texts of any length modulo 8 */
+        tv_buf text = {0};
+        tv_buf_str(&text, "{\"version\": \"1.3\"}\n");
+        for (unsigned k = 0; k < 2; k++) {
+            tv_buf_printf(&text, "{%*s", (int)(i % 8), "");
+            for (const char *p = patterns[i / 8] + 1; *p; p++)
+                put_placeholder(&text, *p, k, true);
+            tv_buf_str(&text, "\n");
+        }
+        for (size_t whole = text.len; text.len > whole / 2; text.len--)
+            expect_same(&text);
+        tv_buf_fini(&text);
+    }
+}
+
 /* Strings that contain braces, misplaced or not terminated. */
 static void braces_in_strings_end_nothing(void **state)
 {
@@ -416,6 +435,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_are_what_the_parser_makes_of_them),
         cmocka_unit_test(entries_like_earlier_ones_are_what_the_parser_makes_of_them),
+        cmocka_unit_test(files_that_end_within_an_entry_like_an_earlier_one),
         cmocka_unit_test(braces_in_strings_end_nothing),
         cmocka_unit_test(entries_that_a_program_writes_are_taken_past_the_parser),
         cmocka_unit_test(queues_of_the_folder_are_read_alike),
