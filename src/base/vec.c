@@ -32,18 +32,18 @@ static void *allocate_bytes(size_t bytes)
     return bytes < LINE_BYTES ? malloc(bytes) : aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE);
 }
 
-/* An array of HUGE bytes or more, which does not grow: it begins at a huge page. The rest that does not fill one has
- * small pages, unless a huge one wastes an eighth of the array at most. */
+/* An array of HUGE bytes or more, which begins at a huge page: realloc would move it elsewhere. The rest that does not
+ * fill one has small pages, unless a huge one wastes an eighth of the array at most. */
 static void *allocate_huge(size_t bytes)
 {
     size_t rounded = (bytes + HUGE - 1) / HUGE * HUGE;
     void *memory = aligned_alloc(HUGE, rounded);
-    if (memory) {
-        int error = errno;
-        size_t advised = rounded - bytes > bytes / 8 ? rounded - HUGE : rounded;
-        (void)madvise(memory, advised, MADV_HUGEPAGE); /* a hint: it may fail */
-        errno = error;
-    }
+    if (!memory) /* aligned, it takes up to two pages more */
+        return allocate_bytes(bytes);
+    int error = errno;
+    size_t advised = rounded - bytes > bytes / 8 ? rounded - HUGE : rounded;
+    (void)madvise(memory, advised, MADV_HUGEPAGE); /* a hint: it may fail */
+    errno = error;
     return memory;
 }
 

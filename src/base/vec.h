@@ -17,10 +17,10 @@
 
 #include "base/base.h"
 
-/* New arrays of `count` elements of `size` bytes, for free(); those of tv_array_calloc are zeros. The kernel is advised
- * to use huge pages for arrays of 2 MiB or more, which begin at one, and vectors of 4 MiB or more: they cost fewer page
- * faults. Arrays of tv_array_alloc and vectors begin at a cache line of 64 bytes from 1 KiB on, if there is memory.
- * NULL when out of memory. */
+/* New arrays of `count` elements of `size` bytes, for free(); those of tv_array_calloc are zeros, which are written at
+ * once. The kernel is advised to use huge pages for arrays of 2 MiB or more, which begin at one, and vectors that have
+ * grown to 4 MiB or more: they cost fewer page faults. Arrays of tv_array_alloc and vectors begin at a cache line of 64
+ * bytes from 1 KiB on, if there is memory. NULL when out of memory. */
 void *tv_array_alloc(size_t count, size_t size);
 void *tv_array_calloc(size_t count, size_t size);
 

@@ -152,12 +152,18 @@ static void store_entry(reader *r, uint64_t at)
     r->state = after;
 }
 
+/* The entries after which room is made for more, and how many times as many at most: what follows may be of another
+ * kind, and memory that is not needed is missed elsewhere. */
+enum { KNOWN_ENTRIES = 4096, GROWTH_MAX = 8 };
+
 /* Makes room for the entries of the whole file, supposing that they are like those before byte `at`. */
 static void expect_entries(reader *r, uint64_t at)
 {
-    enum { PERCENT = 104 }; /* ids have more digits later on, but entries may have fewer fields */
+    const double margin = 1.04; /* entries may have fewer bytes, for as many fields */
     cmdq_queue *q = r->queue;
-    double share = PERCENT / 100.0 * (double)r->size / (double)at;
+    double share = margin * (double)r->size / (double)at;
+    share = share < GROWTH_MAX ? share : GROWTH_MAX;
+    r->expected_entries = GROWTH_MAX * (uint64_t)cmdq_entry_count(q);
     TV_VEC_EXPECT(&q->entries, (size_t)(share * (double)q->entries.count));
     TV_VEC_EXPECT(&q->values, (size_t)(share * (double)q->values.count));
     TV_VEC_EXPECT(&q->lists, (size_t)(share * (double)q->lists.count));
@@ -166,7 +172,6 @@ static void expect_entries(reader *r, uint64_t at)
 
 uint64_t cmdq_fast_path(reader *r, uint64_t at)
 {
-    enum { KNOWN_ENTRIES = 4096 }; /* after which the size of the queue is estimated */
     cursor s = {.r = r};
     while (!r->stopped && r->size > SLACK && cmdq_entry_count(r->queue) < UINT32_MAX - 1) {
         s.at = r->data + at;
@@ -183,7 +188,8 @@ uint64_t cmdq_fast_path(reader *r, uint64_t at)
             cmdq_template_add(r, start, (uint64_t)(s.at - r->data));
         }
         at = (uint64_t)(s.at - r->data);
-        if (++r->queue->fast_path_count == KNOWN_ENTRIES)
+        r->queue->fast_path_count++;
+        if (cmdq_entry_count(r->queue) >= (r->expected_entries ? r->expected_entries : KNOWN_ENTRIES))
             expect_entries(r, at);
     }
     return at;

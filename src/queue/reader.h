@@ -3,7 +3,8 @@
  *
  * The fields of an entry are collected in `fields`: by parse.c from the events of the JSON reader (the slow path), by
  * fast_path.c from the bytes of the file, by builder.c from calls. Then entry.c checks them against the opcode table
- * and stores the entry. reader.c has what they share: locations and errors, interned strings, names of fields. */
+ * and stores the entry. template.c stores entries like one that was stored so. reader.c has what they share: locations
+ * and errors, interned strings, names of fields. */
 #ifndef TV_QUEUE_READER_H
 #define TV_QUEUE_READER_H
 
@@ -125,6 +126,7 @@ typedef struct reader {
                                       the last time; the last row: opcode unknown, or a member */
     uint32_t last_string[CMDQ_FIELDS];
     struct cmdq_templates *templates; /* template.c; NULL: none yet */
+    uint64_t expected_entries;        /* for which there is room; 0: not estimated yet */
 } reader;
 
 /* ---- Start and end ---- */

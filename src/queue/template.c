@@ -6,10 +6,11 @@
 enum {
     TEMPLATES_MAX = 32,
     GAPS_MAX = 64,
-    TEXT_MAX = 160, /* of a template's text, each of 8 bytes */
-    UNITS_MAX = 64, /* of an entry's values */
-    TRIES_MAX = 8,  /* templates whose first text agrees with an entry's, before it is left to the fast path */
-    MISSES_MAX = 64 /* entries without a template, besides four for each that has one */
+    TEXT_MAX = 160,       /* 64-bit words of a template's text */
+    UNITS_MAX = 64,       /* of an entry's values */
+    COMPARED_MAX = 2048,  /* bytes that an entry is compared with templates that turn out to differ */
+    MISSES_MAX = 64,      /* more entries without than with a template, after which templates are not used … */
+    UNUSED_ENTRIES = 4096 /* … for so many entries, because misses take longer than the fast path */
 };
 
 typedef enum gap_kind { GAP_INTEGER, GAP_REAL, GAP_ID, GAP_LAYER, GAP_IDS, GAP_END } gap_kind;
@@ -40,6 +41,8 @@ struct cmdq_templates {
     unsigned count, made;
     unsigned last;               /* the one that was used last */
     uint64_t used, missed;       /* entries with and without a template */
+    unsigned unused;             /* entries for which templates have not been used */
+    bool is_searched;            /* all templates differ from the entry that was compared last */
     uint8_t next[TEMPLATES_MAX]; /* the one that was used after each of them the last time */
     entry_template list[TEMPLATES_MAX];
 };
@@ -118,7 +121,7 @@ static bool take_rest(cursor *s, const entry_template *t, uint64_t at)
     uint32_t layer = t->layer;
     int64_t id;
     tv_sv text;
-    if (!TV_VEC_RESERVE(&q->values, UNITS_MAX))
+    if (!TV_VEC_RESERVE(&q->values, (size_t)t->unit_count + 1))
         return false;
     uint32_t *units = q->values.data + q->values.count;
     memcpy(units, t->units, t->unit_count * sizeof *units);
@@ -156,29 +159,46 @@ static bool take_rest(cursor *s, const entry_template *t, uint64_t at)
     }
 }
 
-static bool is_useful(const struct cmdq_templates *known) { return known->missed <= MISSES_MAX + 4 * known->used; }
+/* Whether templates are used for the next entry. After a time without them the file may have entries of another kind.
+ */
+static bool is_useful(struct cmdq_templates *known)
+{
+    if (known->missed <= MISSES_MAX + known->used)
+        return true;
+    if (++known->unused < UNUSED_ENTRIES)
+        return false;
+    known->count = known->made = known->last = known->unused = 0;
+    known->used = known->missed = 0;
+    return true;
+}
 
 bool cmdq_template_take(cursor *s)
 {
     struct cmdq_templates *known = s->r->templates;
     const uint8_t *start = s->at;
-    unsigned tries = 0;
-    if (!known || !is_useful(known))
+    ptrdiff_t compared = 0;
+    if (!known)
+        return false;
+    known->is_searched = is_useful(known);
+    if (!known->is_searched)
         return false;
     unsigned guess = known->next[known->last];
     for (unsigned i = 0, n = guess; i <= known->count; n = i++) { /* the guess, then all */
         const entry_template *t = &known->list[n];
-        s->at = start;
-        if ((i && n == guess) || !t->gap_count || !take_template_text(s, t, &t->gaps[0]))
+        if (n >= known->count || (i && n == guess) || !t->gap_count)
             continue;
-        if (take_rest(s, t, (uint64_t)(start - s->r->data))) {
+        s->at = start;
+        if (take_template_text(s, t, &t->gaps[0]) && take_rest(s, t, (uint64_t)(start - s->r->data))) {
             known->next[known->last] = (uint8_t)n;
             known->last = n;
             known->used++;
             return true;
         }
-        if (++tries == TRIES_MAX)
+        compared += s->at - start;
+        if (compared > COMPARED_MAX) {
+            known->is_searched = false;
             break;
+        }
     }
     s->at = start;
     known->missed++;
@@ -307,8 +327,8 @@ void cmdq_template_add(reader *r, uint64_t start, uint64_t end)
     if (!r->templates && !(r->templates = calloc(1, sizeof *r->templates)))
         return; /* without memory for them the fast path reads all entries */
     struct cmdq_templates *known = r->templates;
-    if (!is_useful(known))
-        return;
+    if (known->count && !known->is_searched)
+        return; /* there may be one */
     unsigned n = known->made++ % TEMPLATES_MAX;
     known->count = n >= known->count ? n + 1 : known->count;
     if (!make_template(r, e, start, end, &known->list[n]))

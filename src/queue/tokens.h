@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tokens of simple entries, which the fast path and its templates read without the JSON reader. Each function
- * returns false at what is not simple; then the slow path reads the entry from its first byte on. */
+/* The tokens of simple entries, which the fast path and its templates read without the JSON reader. Functions return
+ * false at what is not simple; then a slower path reads the entry from its first byte on. */
 #ifndef TV_QUEUE_TOKENS_H
 #define TV_QUEUE_TOKENS_H
 
@@ -79,7 +79,8 @@ static inline uint64_t digits_value(uint64_t bytes, unsigned count)
     return ((v & low) * (100 + (UINT64_C(1000000) << 32)) + ((v >> 16 & low) * (1 + (UINT64_C(10000) << 32)))) >> 32;
 }
 
-/* A number of up to 18 digits without sign, whose delimiter is not checked. */
+/* A number of up to 18 digits without sign. What ends it is not checked: the text of a template that follows begins
+ * with a delimiter. */
 static inline bool take_number_digits(cursor *s, int64_t *value)
 {
     const uint8_t *p = s->at;

@@ -337,6 +337,34 @@ static void entries_like_earlier_ones_are_what_the_parser_makes_of_them(void **s
     assert_true(templates > 20000);
 }
 
+/* A queue of 12,000 entries, which take turns in `kinds` lengths of a row that templates do not leave open, after 100
+ * entries with lengths of their own. Returns how many are read with a template. */
+static uint32_t count_templates(unsigned kinds)
+{
+    tv_buf text = {0};
+    uint32_t template_count;
+    tv_buf_str(&text, "{\"version\": \"1.3\"}\n");
+    for (unsigned i = 0; i < 12000; i++)
+        tv_buf_printf(&text,
+                      "{\"id\": %u, \"opcode\": \"DMA_LOAD_TILE\", \"tensor_role\": \"weight\", \"qbits\": 8, "
+                      "\"dram_addr\": %u, \"spm_bank\": 1, \"spm_offset\": 0, \"num_elements\": 64, "
+                      "\"row_elements\": 8, \"stride_bytes\": %u, \"layer_id\": \"%u\"}\n",
+                      i, i * 64, i < 100 ? 2000 + i : 1000 + i % kinds, i / 1000);
+    tv_buf_str(&text, "{\"opcode\": \"END\"}\n");
+    expect_same_templates(&text, &template_count);
+    tv_buf_fini(&text);
+    return template_count;
+}
+
+static void templates_are_used_again_after_entries_without_any(void **state)
+{
+    (void)state;
+    assert_true(count_templates(1) > 7000); /* unused for 4096 entries */
+    assert_true(count_templates(10) > 7000);
+    count_templates(20); /* more than are compared with an entry */
+    count_templates(40); /* more than are kept */
+}
+
 /* A file may end at any byte, with nothing readable after it. */
 static void files_that_end_within_an_entry_like_an_earlier_one(void **state)
 {
@@ -435,6 +463,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_are_what_the_parser_makes_of_them),
         cmocka_unit_test(entries_like_earlier_ones_are_what_the_parser_makes_of_them),
+        cmocka_unit_test(templates_are_used_again_after_entries_without_any),
         cmocka_unit_test(files_that_end_within_an_entry_like_an_earlier_one),
         cmocka_unit_test(braces_in_strings_end_nothing),
         cmocka_unit_test(entries_that_a_program_writes_are_taken_past_the_parser),

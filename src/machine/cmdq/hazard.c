@@ -218,7 +218,7 @@ static tree *tree_new(finder *f)
             t->edges[t->edge_count++] = t->edges[i];
     for (t->leaves = 1; t->leaves < t->edge_count; t->leaves *= 2)
         continue;
-    t->last = tv_array_calloc(2 * t->leaves * f->queues * 4, sizeof *t->last);
+    t->last = calloc(2 * t->leaves * f->queues * 4, sizeof *t->last); /* most of it stays untouched: no page is used */
     if (!t->last) {
         tree_free(t);
         return NULL;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An entry that is being resolved: what the handlers of resolve.c work on. */
+/* An entry that is being resolved: what the handlers of resolve.c work on. Handlers use banks and offsets in SPM, and
+ * dram_addr, only as the start of a tile that must be within its memory, and only the cycles of transfers depend on
+ * them: resolve_memo.c relies on it. */
 #ifndef TV_MACHINE_CMDQ_RESOLVER_H
 #define TV_MACHINE_CMDQ_RESOLVER_H
 
