@@ -126,7 +126,7 @@ typedef struct reader {
                                       the last time; the last row: opcode unknown, or a member */
     uint32_t last_string[CMDQ_FIELDS];
     struct cmdq_templates *templates; /* template.c; NULL: none yet */
-    uint64_t expected_entries;        /* for which there is room; 0: not estimated yet */
+    uint64_t expected_entries;        /* after which room is made again; 0: none yet */
 } reader;
 
 /* ---- Start and end ---- */
