@@ -1,56 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs of pccx that the memo of timing repeats give what the full computation gives. A machine whose runs stop once
  * in the middle of each program computes all of them in full. */
+#include "digest.h"
 #include "machine/instance.h"
 #include "machine/pccx/internal.h"
 #include "trivet/trivet.h"
 #include "unit.h"
 
-enum { SPACE_BYTES = 1 << 16, SEEDS = 24, PROGRAMS = 4, RUNS = 14, SHIFT = 4096 };
-
-static void add_bytes(uint64_t *digest, const void *bytes, size_t size)
-{
-    const uint8_t *p = bytes;
-    for (size_t i = 0; i < size; i++)
-        *digest = (*digest ^ p[i]) * UINT64_C(0x100000001B3);
-}
-
-static void add_number(uint64_t *digest, uint64_t n) { add_bytes(digest, &n, sizeof n); }
-
-/* All that can be read of a machine. */
-static uint64_t digest_of(tv_machine *machine)
-{
-    static uint8_t bytes[SPACE_BYTES];
-    uint64_t digest = 0;
-    tv_state_value value;
-    tv_space space;
-    tv_stats stats = {.size = sizeof stats};
-    tv_energy_stats energy = {.size = sizeof energy};
-    add_number(&digest, tv_machine_next_index(machine));
-    add_number(&digest, tv_machine_clock(machine));
-    for (unsigned i = 0; tv_machine_state_at(machine, i, &value); i++)
-        add_bytes(&digest, value.text, strlen(value.text));
-    for (unsigned i = 0; tv_machine_space_at(machine, i, &space); i++) {
-        uint64_t units = SPACE_BYTES / space.unit_bytes;
-        size_t size = (size_t)((space.size < units ? space.size : units) * space.unit_bytes);
-        assert_int_equal(tv_machine_read(machine, space.name, 0, bytes, size, NULL), TV_OK);
-        add_bytes(&digest, bytes, size);
-    }
-    assert_int_equal(tv_machine_stats(machine, &stats), TV_OK);
-    assert_int_equal(tv_machine_energy(machine, &energy), TV_OK);
-    add_number(&digest, stats.cycles);
-    add_number(&digest, stats.instructions);
-    add_number(&digest, stats.macs);
-    for (unsigned i = 0; i < stats.path_count; i++)
-        add_number(&digest, stats.paths[i].bytes);
-    for (unsigned i = 0; i < stats.engine_count; i++) {
-        add_number(&digest, stats.engines[i].busy);
-        add_number(&digest, stats.engines[i].idle);
-        add_bytes(&digest, stats.engines[i].stalled, sizeof stats.engines[i].stalled);
-    }
-    add_bytes(&digest, energy.counts, sizeof energy.counts);
-    return digest;
-}
+enum { SEEDS = 24, PROGRAMS = 4, RUNS = 14, SHIFT = 4096 };
 
 /* Removes the weights at the end that the program does not take: streams of the memo's programs end with them. */
 static void remove_rest(const tv_config *config, tv_program *program)
@@ -161,7 +118,7 @@ static unsigned compare_runs(uint64_t seed, tv_mode mode)
         if (expected == TV_OK)
             expected = run_to(full, UINT64_MAX);
         assert_int_equal(status, expected);
-        if (digest_of(repeating) != digest_of(full))
+        if (digest_machine(repeating) != digest_machine(full))
             fail_msg("seed %u, run %u: not as in full", (unsigned)seed, run);
     }
     tv_machine_free(repeating);

@@ -27,6 +27,15 @@ TV_CLONES static void deinterleave_lanes(uint8_t *restrict planes, const uint8_t
 
 void opennpu_deinterleave(uint8_t *planes, const uint8_t *p, uint32_t k) { deinterleave_lanes(planes, p, k); }
 
+TV_CLONES static void deinterleave_words(uint8_t *restrict planes, const uint8_t *restrict p, uint32_t k)
+{
+    for (uint32_t b = 0; b < 4; b++)
+        for (uint32_t i = 0; i < k; i++)
+            planes[b * k + i] = p[4 * (size_t)i + b];
+}
+
+void opennpu_deinterleave_words(uint8_t *planes, const uint8_t *p, uint32_t k) { deinterleave_words(planes, p, k); }
+
 TV_CLONES static void interleave(const uint8_t *restrict planes, uint8_t *restrict p, uint32_t k)
 {
     for (uint32_t i = 0; i < k; i++) {

@@ -44,8 +44,18 @@ static inline uint32_t opennpu_address(const opennpu_machine *m, const opennpu_o
     return (uint32_t)opennpu_vr_lane0(m, op->rows[OPENNPU_RS1].first) + (uint32_t)(int32_t)op->imm;
 }
 
-/* VE registers from memory; exec.c. */
+/* Two or four byte planes from memory; exec.c. */
 void opennpu_deinterleave(uint8_t *planes, const uint8_t *p, uint32_t k);
+void opennpu_deinterleave_words(uint8_t *planes, const uint8_t *p, uint32_t k);
+
+/* Loads k lanes of 16 bit to two byte planes. */
+static inline void opennpu_load_ve(const opennpu_machine *m, uint8_t *planes, const uint8_t *p, uint32_t k)
+{
+    if (m->simd.deinterleave)
+        m->simd.deinterleave(planes, p, planes, planes, 0);
+    else
+        opennpu_deinterleave(planes, p, k);
+}
 
 /* VR lanes are integers of the host, memory is little endian. */
 static inline void opennpu_load_s32(int32_t *lanes, const uint8_t *p, uint32_t count)
@@ -67,10 +77,8 @@ static inline void opennpu_load_register(opennpu_machine *m, opennpu_rows rd, co
     uint8_t *planes = opennpu_plane(m, rd.first);
     if (rd.count == 1)
         memcpy(planes, p, k);
-    else if (m->simd.deinterleave)
-        m->simd.deinterleave(planes, p, planes, planes, 0);
     else
-        opennpu_deinterleave(planes, p, k);
+        opennpu_load_ve(m, planes, p, k);
 }
 
 #endif

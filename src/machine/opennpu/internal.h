@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The OpenNPU machine from the inside. opcodes.c joins the tables into one row per instruction; decode.c turns
  * instruction words into operations, which carry everything that their row and fields decide and which decode_cache.c
- * keeps; exec.c, inline.h and arith.c change registers and memory and know no ticks; timing.c knows no data; machine.c
- * drives them, if it can with times.c, which has another thread find the ticks.
+ * keeps; blocks.c executes the loops of matrix products at once; exec.c, inline.h and arith.c change registers and
+ * memory and know no ticks; timing.c knows no data; machine.c drives them, if it can with times.c, which has another
+ * thread find the ticks.
  *
  * No stage asks which instruction an operation is: it follows the operation's handler, loop and effects. */
 #ifndef TV_MACHINE_OPENNPU_INTERNAL_H
@@ -175,6 +176,7 @@ typedef struct opennpu_decode_cache {
 } opennpu_decode_cache;
 
 typedef struct opennpu_times opennpu_times;
+typedef struct opennpu_blocks opennpu_blocks;
 
 typedef struct opennpu_timing {
     const opennpu_opcodes *opcodes;
@@ -214,9 +216,10 @@ struct opennpu_machine {
     tv_cpu_level level;
     opennpu_simd simd;
     const tv_program *program;
-    tv_values *values;    /* inner values of instructions; NULL: not asked for */
-    tv_pool *pool;        /* NULL: one thread */
-    opennpu_times *times; /* of a program that is timed apart; NULL: none was yet */
+    tv_values *values;      /* inner values of instructions; NULL: not asked for */
+    tv_pool *pool;          /* NULL: one thread */
+    opennpu_times *times;   /* of a program that is timed apart; NULL: none was yet */
+    opennpu_blocks *blocks; /* NULL: none; blocks.h */
     opennpu_decode_cache decode_cache;
 
     _Alignas(64) uint8_t *registers; /* L rows of K bytes; registers.h */

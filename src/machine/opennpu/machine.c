@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "kernels/clones.h"
+#include "machine/opennpu/blocks.h"
 #include "machine/opennpu/decode_cache.h"
 #include "machine/opennpu/extension.h"
 #include "machine/opennpu/inline.h"
@@ -44,6 +45,7 @@ static void destroy(void *state)
     opennpu_opcodes_fini(&m->opcodes);
     tv_pool_free(m->pool);
     opennpu_times_free(m->times);
+    opennpu_blocks_free(m->blocks);
     free(m->registers);
     free(m->executed);
     free(m->acc);
@@ -72,12 +74,13 @@ static bool allocate_storage(opennpu_machine *m)
     const size_t k = m->k, register_bytes = m->l * k, acc_bytes = k * k * sizeof *m->acc;
     m->registers = aligned_alloc(64, (register_bytes + 63) / 64 * 64);
     m->acc = aligned_alloc(64, acc_bytes);
-    m->pending_a = calloc(k, TV_OUTER_COUNT_MAX);
-    m->pending_b = calloc(k, TV_OUTER_COUNT_MAX);
+    m->pending_a = aligned_alloc(64, k * TV_OUTER_COUNT_MAX);
+    m->pending_b = aligned_alloc(64, k * TV_OUTER_COUNT_MAX);
     if (!m->registers || !m->acc || !m->pending_a || !m->pending_b)
         return false;
     memset(m->registers, 0, register_bytes);
     memset(m->acc, 0, acc_bytes);
+    m->blocks = k == OPENNPU_K_MAX ? opennpu_blocks_new() : NULL;
     return true;
 }
 
@@ -275,15 +278,34 @@ TV_INLINE bool step_fast(opennpu_machine *m, const opennpu_op *op, opennpu_engin
     return true;
 }
 
+/* Executes and times the block that begins with instruction `next`. Returns the number of its instructions; 0: none
+ * begins there, nor at one of the next *skipped instructions. */
+static unsigned run_block(opennpu_machine *m, uint64_t next, uint64_t end, bool executed, bool timed, int64_t index,
+                          unsigned *skipped)
+{
+    opennpu_block *block =
+        opennpu_find_block(m, &m->decode_cache, m->blocks, m->program->text + next * 4, end - next, skipped);
+    if (!block)
+        return 0;
+    if (executed && !opennpu_execute_block(m, block)) {
+        *skipped = block->count;
+        return 0;
+    }
+    if (timed)
+        opennpu_time_block(m, &m->decode_cache, &m->timing, block, index);
+    opennpu_count_block(m, block);
+    return block->count;
+}
+
 /* run_traced without events or a cycle limit. m->next is written only where something reads it: before a fault, and at
  * the end. The engine is decided once for execution and timing, because unpredictable branches are what limits it. */
 TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool timed)
 {
     const uint8_t *text = m->program->text;
     const uint64_t instruction_base = m->instructions - m->next;
-    uint64_t next = m->next;
+    uint64_t next = m->next, block_min = next; /* no block begins before it */
     opennpu_fault why;
-    for (; next < end; next++) {
+    while (next < end) {
         uint32_t word = tv_load_le32(text + next * 4);
         const opennpu_op *op = opennpu_find_decoded(&m->decode_cache, word);
         if (!op) {
@@ -294,6 +316,13 @@ TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool
         }
         const int64_t index = (int64_t)(instruction_base + next);
         bool done;
+        if (op->is_inline && next >= block_min) {
+            unsigned skipped;
+            const unsigned count = run_block(m, next, end, executed, timed, index, &skipped);
+            block_min = next + (count ? count : skipped);
+            next += count;
+            continue; /* without a block `op` may be invalid */
+        }
         if (op->engine == OPENNPU_ENGINE_VALU)
             done = step_fast(m, op, OPENNPU_ENGINE_VALU, executed, timed, index, &why);
         else if (op->engine == OPENNPU_ENGINE_MMA)
@@ -308,6 +337,7 @@ TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool
             return OUTCOME_FAULT;
         }
         m->executed[op->profile]++;
+        next++;
     }
     set_next(m, next);
     return OUTCOME_DONE;

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "machine/opennpu/blocks.h"
 #include "machine/opennpu/decode_cache.h"
 #include "machine/opennpu/issue.h"
 
@@ -15,6 +16,7 @@ enum { INSTRUCTIONS_MIN = 512 };
 
 struct opennpu_times {
     opennpu_decode_cache cache;
+    opennpu_blocks *blocks;
     atomic_bool stopped; /* the caller needs no more times */
     const opennpu_machine *machine;
     uint64_t first, end, index; /* instructions of the program; the number of `first` over all programs */
@@ -24,26 +26,37 @@ struct opennpu_times {
 };
 
 /* Times instructions from `first` to `end`, up to an illegal one, unless *stopped becomes true; returns how many. */
-static uint64_t time_words(const opennpu_machine *m, opennpu_decode_cache *cache, opennpu_timing *timing,
-                           uint64_t first, uint64_t end, uint64_t index, const atomic_bool *stopped)
+static uint64_t time_words(const opennpu_machine *m, opennpu_decode_cache *cache, opennpu_blocks *blocks,
+                           opennpu_timing *timing, uint64_t first, uint64_t end, uint64_t index,
+                           const atomic_bool *stopped)
 {
     const uint8_t *text = m->program->text;
     opennpu_illegal illegal;
-    for (uint64_t i = first; i < end; i++) {
-        if (stopped && *stopped)
-            return i - first;
+    uint64_t i = first, block_min = first; /* no block begins before it */
+    while (i < end && !(stopped && *stopped)) {
         const opennpu_op *op = opennpu_decode_cached(m, cache, tv_load_le32(text + i * 4), &illegal);
         if (!op)
-            return i - first;
-        opennpu_timing_issue_fast(timing, op, (opennpu_engine)op->engine, (int64_t)(index + i - first));
+            break;
+        const int64_t number = (int64_t)(index + i - first);
+        if (op->is_inline && i >= block_min) {
+            unsigned skipped;
+            opennpu_block *block = opennpu_find_block(m, cache, blocks, text + i * 4, end - i, &skipped);
+            if (block)
+                opennpu_time_block(m, cache, timing, block, number);
+            block_min = i + (block ? block->count : skipped);
+            i += block ? block->count : 0;
+            continue;
+        }
+        opennpu_timing_issue_fast(timing, op, (opennpu_engine)op->engine, number);
+        i++;
     }
-    return end - first;
+    return i - first;
 }
 
 static void time_program(void *user)
 {
     opennpu_times *t = user;
-    t->done = time_words(t->machine, &t->cache, &t->timing, t->first, t->end, t->index, &t->stopped);
+    t->done = time_words(t->machine, &t->cache, t->blocks, &t->timing, t->first, t->end, t->index, &t->stopped);
 }
 
 static opennpu_times *times_of(opennpu_machine *m)
@@ -55,10 +68,16 @@ static opennpu_times *times_of(opennpu_machine *m)
         return NULL;
     memset(t, 0, sizeof *t);
     opennpu_decode_cache_init(m, &t->cache);
+    t->blocks = m->blocks ? opennpu_blocks_new() : NULL;
     return m->times = t;
 }
 
-void opennpu_times_free(opennpu_times *times) { free(times); }
+void opennpu_times_free(opennpu_times *times)
+{
+    if (times)
+        opennpu_blocks_free(times->blocks);
+    free(times);
+}
 
 /* Runs of about as many instructions take about as long: the count, INSTRUCTIONS_MIN at least, without the bits after
  * the third. */
@@ -99,5 +118,5 @@ void opennpu_times_end(opennpu_machine *m, bool apart)
     if (t->done == m->next - t->first) /* all, or those before an illegal word */
         m->timing = t->timing;
     else
-        time_words(m, &m->decode_cache, &m->timing, t->first, m->next, t->index, NULL);
+        time_words(m, &m->decode_cache, m->blocks, &m->timing, t->first, m->next, t->index, NULL);
 }

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of blocks, and their execution. translate.c translates them, block_times.c times them. */
+#include "machine/opennpu/blocks.h"
+
+#include <stdlib.h>
+
+#include "machine/opennpu/decode_cache.h"
+#include "machine/opennpu/inline.h"
+#include "machine/opennpu/translate.h"
+
+enum { SETS = 64, SET_ENTRIES = 4, CANDIDATES = 1024, PROBED = 8 };
+
+struct opennpu_blocks {
+    opennpu_block *sets[SETS][SET_ENTRIES]; /* by hash of the first OPENNPU_BLOCK_MIN words; NULL: none */
+    unsigned victims[SETS];                 /* the next entry of each set to be replaced */
+    uint64_t candidates[CANDIDATES];        /* hashes of sequences that were not translated yet */
+};
+
+opennpu_blocks *opennpu_blocks_new(void) { return calloc(1, sizeof(opennpu_blocks)); }
+
+void opennpu_blocks_free(opennpu_blocks *blocks)
+{
+    for (unsigned i = 0; blocks && i < SETS * SET_ENTRIES; i++)
+        free(blocks->sets[i / SET_ENTRIES][i % SET_ENTRIES]);
+    free(blocks);
+}
+
+/* ---- The table ---- */
+
+static uint64_t add_to_hash(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);
+    return hash ^ hash >> 32;
+}
+
+static uint64_t hash_words(const uint8_t *text, unsigned count)
+{
+    uint64_t hash = count;
+    for (unsigned i = 0; i + 1 < count; i += 2)
+        hash = add_to_hash(hash, tv_load_le64(text + 4 * (size_t)i));
+    return count % 2 ? add_to_hash(hash, tv_load_le32(text + 4 * (size_t)(count - 1))) : hash;
+}
+
+/* Remembers the hash of a sequence; whether it was known. */
+static bool is_repeated(opennpu_blocks *blocks, uint64_t hash)
+{
+    uint64_t *candidates = &blocks->candidates[hash % CANDIDATES];
+    const bool known = *candidates == hash;
+    *candidates = hash;
+    return known;
+}
+
+/* Translates the block at `text`, if there is one that was there before. */
+static __attribute__((noinline)) opennpu_block *add_block(const opennpu_machine *m, opennpu_decode_cache *cache,
+                                                          opennpu_blocks *blocks, uint64_t hash, const uint8_t *text,
+                                                          uint64_t available, unsigned *skipped)
+{
+    opennpu_sequence s;
+    opennpu_find_sequence(m, cache, text, available, &s);
+    *skipped = s.count ? s.count : 1;
+    if (s.count < OPENNPU_BLOCK_MIN || !is_repeated(blocks, hash_words(text, s.count)))
+        return NULL;
+    opennpu_block *block = opennpu_translate_sequence(&s, text);
+    if (!block)
+        return NULL;
+    block->hash = hash;
+    opennpu_block **entry = &blocks->sets[hash % SETS][blocks->victims[hash % SETS]++ % SET_ENTRIES];
+    free(*entry);
+    return *entry = block;
+}
+
+opennpu_block *opennpu_find_block(const opennpu_machine *m, opennpu_decode_cache *cache, opennpu_blocks *blocks,
+                                  const uint8_t *text, uint64_t available, unsigned *skipped)
+{
+    *skipped = 1;
+    if (!blocks || available < OPENNPU_BLOCK_MIN)
+        return NULL;
+    for (; *skipped < PROBED; ++*skipped) { /* most sequences are shorter */
+        const opennpu_op *op = opennpu_find_decoded(cache, tv_load_le32(text + 4 * (size_t)*skipped));
+        if (!op || !op->is_inline)
+            return NULL;
+    }
+    const uint64_t hash = hash_words(text, OPENNPU_BLOCK_MIN);
+    for (unsigned i = 0; i < SET_ENTRIES; i++) {
+        opennpu_block *block = blocks->sets[hash % SETS][i];
+        if (block && block->hash == hash && block->count <= available &&
+            memcmp(block->text, text, 4 * (size_t)block->count) == 0)
+            return block;
+    }
+    return add_block(m, cache, blocks, hash, text, available, skipped);
+}
+
+/* ---- Execution ---- */
+
+/* Addresses in the base registers. False: some load may be outside memory. */
+static bool find_addresses(const opennpu_machine *m, const opennpu_block *block, int64_t addresses[OPENNPU_BLOCK_BASES])
+{
+    const int64_t size = (int64_t)tv_min_u64(m->memory.size, UINT64_C(1) << 32); /* addresses wrap there */
+    for (unsigned i = 0; i < block->base_count; i++) {
+        const opennpu_block_base *base = &block->bases[i];
+        addresses[i] = (uint32_t)opennpu_vr_lane0(m, base->row);
+        if (addresses[i] + base->first < 0 || addresses[i] + base->end > size)
+            return false;
+    }
+    return true;
+}
+
+/* Brings register groups into the form in which the block accesses them. */
+static void prepare_groups(opennpu_machine *m, const opennpu_block *block)
+{
+    for (uint8_t groups = m->lane_form & block->kept_groups; groups; groups &= (uint8_t)(groups - 1))
+        opennpu_group_to_planes(m, (unsigned)__builtin_ctz(groups));
+    m->lane_form = (uint8_t)((m->lane_form & ~block->plane_groups) | block->lane_groups);
+}
+
+static void load_planes(const opennpu_machine *m, uint8_t *planes, const uint8_t *p)
+{
+    if (m->simd.to_planes)
+        m->simd.to_planes(planes, p, p, p, 0);
+    else
+        opennpu_deinterleave_words(planes, p, OPENNPU_K_MAX);
+}
+
+static void move_rows(const opennpu_machine *m, const opennpu_block_move *move, uint8_t *to, const uint8_t *from)
+{
+    enum { K = OPENNPU_K_MAX };
+    switch (move->kind) {
+    case OPENNPU_BLOCK_COPY:
+    case OPENNPU_BLOCK_LOAD_VX:
+        memcpy(to, from, K);
+        break;
+    case OPENNPU_BLOCK_LOAD_VE:
+        opennpu_load_ve(m, to, from, K);
+        break;
+    case OPENNPU_BLOCK_LOAD_VR:
+        load_planes(m, to, from);
+        break;
+    case OPENNPU_BLOCK_LOAD_LANES:
+        opennpu_load_s32((int32_t *)(void *)to, from, K);
+        break;
+    }
+}
+
+bool opennpu_execute_block(opennpu_machine *m, const opennpu_block *block)
+{
+    enum { K = OPENNPU_K_MAX };
+    int64_t addresses[OPENNPU_BLOCK_BASES];
+    if (!find_addresses(m, block, addresses))
+        return false;
+    if (block->clears)
+        opennpu_clear_acc(m);
+    else if (m->pending + block->products > TV_OUTER_COUNT_MAX)
+        opennpu_flush_accumulators(m);
+    prepare_groups(m, block);
+    const size_t pending = (size_t)m->pending * K;
+    uint8_t *const arrays[] = {m->registers, (uint8_t *)m->pending_a + pending, (uint8_t *)m->pending_b + pending};
+    for (unsigned i = 0; i < block->move_count; i++) {
+        const opennpu_block_move *move = &block->moves[i];
+        const uint8_t *from = move->kind == OPENNPU_BLOCK_COPY ? arrays[move->from.array] + (size_t)move->from.row * K
+                                                               : m->memory.bytes + (addresses[move->base] + move->imm);
+        move_rows(m, move, arrays[move->to.array] + (size_t)move->to.row * K, from);
+    }
+    m->pending += block->products;
+    if (block->products)
+        m->column = 0;
+    return true;
+}
+
+void opennpu_count_block(opennpu_machine *m, const opennpu_block *block)
+{
+    for (unsigned i = 0; i < block->profile_count; i++)
+        m->executed[block->profiles[i].profile] += block->profiles[i].count;
+}

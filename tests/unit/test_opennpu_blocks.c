@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs of OpenNPU with blocks (machine/opennpu/blocks.h) leave what their instructions leave one by one. A run with
+ * a limit of ticks has no blocks. */
+#include "digest.h"
+#include "machine/instance.h"
+#include "machine/opennpu/blocks.h"
+#include "machine/opennpu/decode_cache.h"
+#include "program/program.h"
+
+enum { SEEDS = 60, RUNS = 8, MEM_BYTES = 16384, FRAGMENTS = 5, LINES_MAX = 180, SOURCE_BYTES = 1 << 18 };
+
+/* ---- Programs ---- */
+
+typedef struct source {
+    char text[SOURCE_BYTES];
+    size_t size;
+} source;
+
+static void add_line(source *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_line(source *s, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    s->size += (size_t)vsnprintf(s->text + s->size, SOURCE_BYTES - s->size, format, args);
+    va_end(args);
+    assert_true(s->size + 2 < SOURCE_BYTES);
+    s->text[s->size++] = '\n';
+    s->text[s->size] = '\0';
+}
+
+/* A load of registers 0 to `count` - 1, in rows. Base registers are vr4 and vr5, seldom others. */
+static void add_load(source *s, unit_rng *rng, unsigned rows)
+{
+    static const char *const names[] = {"vx", "ve", "vr"};
+    const unsigned class_ = (unsigned)unit_below(rng, 3),
+                   base = unit_below(rng, 30) ? 4 + (unsigned)unit_below(rng, 2) : (unsigned)unit_below(rng, 8);
+    add_line(s, "ld.%s %s%u, %d(vr%u)", names[class_], names[class_], (unsigned)unit_below(rng, rows >> class_),
+             (int)unit_below(rng, 4096) - 2048, base);
+}
+
+static void add_mma(source *s, unit_rng *rng, unsigned rows)
+{
+    add_line(s, "mma%s vx%u, vx%u", unit_below(rng, 50) ? ".keep" : "", (unsigned)unit_below(rng, rows),
+             (unsigned)unit_below(rng, rows));
+}
+
+/* The loop of a product of matrices, with pairs or quads of factors. */
+static void add_product(source *s, unit_rng *rng, unsigned steps)
+{
+    const unsigned class_ = 1 + (unsigned)unit_below(rng, 2), rows = 1u << class_;
+    for (unsigned i = 0; i < steps; i += rows + 2) {
+        const unsigned a = i % (16 / rows), b = (i + 3) % (16 / rows);
+        add_line(s, class_ == 1 ? "ld.ve ve%u, %u(vr4)" : "ld.vr vr%u, %u(vr4)", class_ == 1 ? a : a % 4, 4 * i % 2000);
+        if (class_ == 1)
+            add_line(s, "ld.ve ve%u, %d(vr5)", 12 + b % 4, -(int)i);
+        for (unsigned r = 0; r < rows; r++)
+            add_line(s, "mma.keep vx%u, vx%u", rows * (class_ == 1 ? a : a % 4) + r, 24 + (2 * b + r) % 8);
+    }
+}
+
+/* Instructions that blocks consist of, and few others. */
+static void add_fragment(source *s, unit_rng *rng)
+{
+    const unsigned lines = 8 + (unsigned)unit_below(rng, LINES_MAX), kind = (unsigned)unit_below(rng, 4),
+                   rows = kind == 1 ? 32 : 16;
+    if (kind == 0) {
+        add_product(s, rng, lines);
+        return;
+    }
+    for (unsigned i = 0; i < lines; i++)
+        if (kind == 3 && unit_below(rng, 60) == 0)
+            add_line(s, "vadd vx%u, vx1, vx2", (unsigned)unit_below(rng, 16));
+        else if (unit_below(rng, 2))
+            add_mma(s, rng, rows);
+        else
+            add_load(s, rng, rows);
+}
+
+static void add_others(source *s, unit_rng *rng)
+{
+    switch (unit_below(rng, 8)) {
+    case 0:
+        add_line(s, "mma.last vr%u", (unsigned)unit_below(rng, 4));
+        break;
+    case 1:
+        add_line(s, "st.vr vr%u, %d(vr4)", (unsigned)unit_below(rng, 4), (int)unit_below(rng, 2048));
+        break;
+    case 2:
+        add_line(s, "vadd vr%u, vr1, vr2", (unsigned)unit_below(rng, 4));
+        break;
+    case 3:
+        add_line(s, "bcast.imm vx17, %u", 10 + (unsigned)unit_below(rng, 30));
+        break;
+    case 4:
+        add_line(s, "vfmul vr6, vr6, vr7");
+        break;
+    case 5:
+        add_line(s, "mma.reset");
+        break;
+    default:
+        break;
+    }
+}
+
+/* Random fragments, each several times. */
+static tv_program *make_program(unit_rng *rng, bool continues)
+{
+    static source s, fragments[FRAGMENTS];
+    tv_program *program;
+    s.size = 0;
+    add_line(&s, ".target opennpu");
+    for (unsigned i = 0; i < FRAGMENTS; i++) {
+        fragments[i].size = 0;
+        add_fragment(&fragments[i], rng);
+    }
+    for (unsigned i = 0; i < 4 * FRAGMENTS; i++) {
+        add_line(&s, "%s", fragments[unit_below(rng, FRAGMENTS)].text);
+        add_others(&s, rng);
+    }
+    assert_int_equal(tv_program_assemble("blocks.s", s.text, s.size, NULL, NULL, &program), TV_OK);
+    program->continues = continues;
+    return program;
+}
+
+/* ---- Machines ---- */
+
+enum { SLOW, FAST, STOPPED, THREADS, MACHINES };
+
+static tv_machine *new_machine(uint64_t seed, tv_mode mode)
+{
+    tv_config *config;
+    tv_machine *machine;
+    char bytes[16];
+    snprintf(bytes, sizeof bytes, "%d", MEM_BYTES);
+    assert_int_equal(tv_config_new("opennpu", NULL, &config), TV_OK);
+    assert_int_equal(tv_config_set(config, "mem.bytes", bytes, NULL), TV_OK);
+    assert_int_equal(tv_config_set(config, "vector.k", "64", NULL), TV_OK);
+    assert_int_equal(tv_config_set(config, "vector.l", "32", NULL), TV_OK);
+    if (seed % 3 == 0)
+        assert_int_equal(tv_config_set(config, "ld.latency", seed % 2 ? "1" : "23", NULL), TV_OK);
+    assert_int_equal(tv_machine_new(config, mode, NULL, &machine), TV_OK);
+    tv_config_free(config);
+    return machine;
+}
+
+static tv_status run_machine(tv_machine *machine, unsigned kind, uint64_t until)
+{
+    const uint64_t max_cycles = kind == SLOW ? UINT64_MAX - 1 : UINT64_MAX;
+    if (kind == STOPPED) {
+        tv_status status = tv_machine_run(machine, &(tv_run_limits){sizeof(tv_run_limits), until, max_cycles}, NULL);
+        if (status != TV_OK)
+            return status;
+    }
+    return tv_machine_run(machine, &(tv_run_limits){sizeof(tv_run_limits), UINT64_MAX, max_cycles}, NULL);
+}
+
+/* Random bytes in memory and addresses in the base registers; seldom near an end of memory, or past it. */
+static void write_operands(tv_machine *const *machines, unit_rng *rng)
+{
+    static uint8_t memory[MEM_BYTES];
+    uint8_t base[256] = {0};
+    for (unsigned i = 0; i < MEM_BYTES; i++)
+        memory[i] = (uint8_t)unit_next(rng);
+    for (unsigned m = 0; m < MACHINES; m++)
+        assert_int_equal(tv_machine_write(machines[m], "mem", 0, memory, MEM_BYTES, NULL), TV_OK);
+    for (unsigned reg = 0; reg < 8; reg++) {
+        const uint64_t addr = unit_below(rng, 40)  ? 2048 + unit_below(rng, MEM_BYTES - 4352)
+                              : unit_below(rng, 2) ? unit_below(rng, MEM_BYTES)
+                                                   : unit_next(rng);
+        for (unsigned b = 0; b < 4; b++)
+            base[b] = (uint8_t)(addr >> (8 * b));
+        for (unsigned m = 0; m < MACHINES; m++)
+            assert_int_equal(tv_machine_write(machines[m], "vr", reg, base, sizeof base, NULL), TV_OK);
+    }
+}
+
+/* ---- Comparisons ---- */
+
+/* The number of blocks in the table that the machine would find at an instruction of its program. */
+static unsigned count_blocks(tv_machine *machine, const tv_program *program)
+{
+    opennpu_machine *m = machine->state;
+    unsigned count = 0, skipped;
+    for (uint64_t i = 0; i < program->instruction_count; i++)
+        count += opennpu_find_block(m, &m->decode_cache, m->blocks, program->text + 4 * i,
+                                    program->instruction_count - i, &skipped) != NULL;
+    return count;
+}
+
+static void digest_event(void *user, const tv_event *event)
+{
+    const uint64_t numbers[] = {event->kind, (uint64_t)event->index,     event->start,
+                                event->end,  (uint64_t)event->waits_for, event->bytes,
+                                event->macs};
+    digest_bytes(user, numbers, sizeof numbers);
+    digest_bytes(user, event->engine ? event->engine : "", event->engine ? strlen(event->engine) : 0);
+    digest_bytes(user, event->reason ? event->reason : "", event->reason ? strlen(event->reason) : 0);
+}
+
+static void compare_machines(tv_machine *const *machines, const tv_status *statuses, uint64_t seed, unsigned run)
+{
+    const uint64_t expected = digest_machine(machines[SLOW]);
+    for (unsigned m = 1; m < MACHINES; m++) {
+        if (statuses[m] != statuses[SLOW] || digest_machine(machines[m]) != expected)
+            fail_msg("seed %u, run %u: machine %u differs", (unsigned)seed, run, m);
+        if (statuses[SLOW] != TV_OK)
+            assert_string_equal(tv_machine_fault(machines[m])->message, tv_machine_fault(machines[SLOW])->message);
+    }
+}
+
+/* Runs random programs; the last one traced. Returns how many blocks the fast machine has in them. */
+static unsigned compare_runs(uint64_t seed, tv_mode mode)
+{
+    tv_machine *machines[MACHINES];
+    tv_program *programs[RUNS];
+    unit_rng rng = {seed};
+    unsigned blocks = 0;
+    for (unsigned m = 0; m < MACHINES; m++)
+        machines[m] = new_machine(seed, mode);
+    tv_machine_set_threads(machines[THREADS], 2);
+    for (unsigned run = 0; run < RUNS; run++) {
+        tv_status statuses[MACHINES];
+        uint64_t events[MACHINES] = {0};
+        programs[run] = make_program(&rng, run % 3 == 2);
+        write_operands(machines, &rng);
+        const uint64_t until = unit_below(&rng, programs[run]->instruction_count);
+        for (unsigned m = 0; m < MACHINES; m++) {
+            const tv_trace_sink sink = {digest_event, &events[m], 1};
+            if (run + 1 == RUNS)
+                tv_machine_trace(machines[m], &sink);
+            assert_int_equal(tv_machine_load(machines[m], programs[run], NULL), TV_OK);
+            statuses[m] = run_machine(machines[m], m, until);
+            assert_true(run + 1 < RUNS || events[m] == events[SLOW]);
+        }
+        compare_machines(machines, statuses, seed, run);
+        blocks += count_blocks(machines[FAST], programs[run]);
+    }
+    for (unsigned m = 0; m < MACHINES; m++)
+        tv_machine_free(machines[m]);
+    for (unsigned run = 0; run < RUNS; run++)
+        tv_program_free(programs[run]);
+    return blocks;
+}
+
+static void compare_seeds(uint64_t first, tv_mode mode)
+{
+    unsigned blocks = 0, seeds = 0;
+    for (uint64_t seed = first; seed < first + SEEDS; seed += unit_sample(), seeds++)
+        blocks += compare_runs(seed, mode);
+    assert_true(blocks > 10 * seeds);
+}
+
+static void blocks_leave_what_their_instructions_leave(void **state)
+{
+    (void)state;
+    compare_seeds(0, TV_MODE_FULL);
+}
+
+static void blocks_without_ticks_leave_what_their_instructions_leave(void **state)
+{
+    (void)state;
+    compare_seeds(1000, TV_MODE_FUNCTIONAL);
+}
+
+static void blocks_without_data_take_the_ticks_of_their_instructions(void **state)
+{
+    (void)state;
+    compare_seeds(2000, TV_MODE_TIMING);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_leave_what_their_instructions_leave),
+        cmocka_unit_test(blocks_without_ticks_leave_what_their_instructions_leave),
+        cmocka_unit_test(blocks_without_data_take_the_ticks_of_their_instructions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
