@@ -28,20 +28,32 @@ static void add_line(source *s, const char *format, ...)
     s->text[s->size] = '\0';
 }
 
-/* A load of registers 0 to `count` - 1, in rows. Base registers are vr4 and vr5, seldom others. */
-static void add_load(source *s, unit_rng *rng, unsigned rows)
+/* The rows that a fragment loads, and those that it multiplies. */
+typedef struct operands {
+    unsigned first, loaded, multiplied;
+} operands;
+
+static operands make_operands(unit_rng *rng)
 {
-    static const char *const names[] = {"vx", "ve", "vr"};
-    const unsigned class_ = (unsigned)unit_below(rng, 3),
-                   base = unit_below(rng, 30) ? 4 + (unsigned)unit_below(rng, 2) : (unsigned)unit_below(rng, 8);
-    add_line(s, "ld.%s %s%u, %d(vr%u)", names[class_], names[class_], (unsigned)unit_below(rng, rows >> class_),
-             (int)unit_below(rng, 4096) - 2048, base);
+    return (operands){(unsigned)unit_below(rng, 3) * 8, 4u << unit_below(rng, 3), 2u << unit_below(rng, 4)};
 }
 
-static void add_mma(source *s, unit_rng *rng, unsigned rows)
+/* A load. Base registers are vr4 and vr5, which is seldom loaded itself if `loads_base`. */
+static void add_load(source *s, unit_rng *rng, const operands *o, bool loads_base)
 {
-    add_line(s, "mma%s vx%u, vx%u", unit_below(rng, 50) ? ".keep" : "", (unsigned)unit_below(rng, rows),
-             (unsigned)unit_below(rng, rows));
+    static const char *const names[] = {"vx", "ve", "vr"};
+    const unsigned class_ = (unsigned)unit_below(rng, 3), first = o->first >> class_, count = o->loaded >> class_;
+    const int imm = (int)unit_below(rng, 4096) - 2048;
+    add_line(s, "ld.%s %s%u, %d(vr%u)", names[class_], names[class_], first + (unsigned)unit_below(rng, count),
+             class_ == 2 ? imm / 4 * 4 : imm, 4 + (unsigned)unit_below(rng, 2));
+    if (loads_base && unit_below(rng, 20) == 0)
+        add_line(s, "ld.vr vr5, %d(vr4)", imm / 4 * 4);
+}
+
+static void add_mma(source *s, unit_rng *rng, const operands *o)
+{
+    add_line(s, "mma%s vx%u, vx%u", unit_below(rng, 50) ? ".keep" : "", (unsigned)unit_below(rng, o->multiplied),
+             (unsigned)unit_below(rng, o->multiplied));
 }
 
 /* The loop of a product of matrices, with pairs or quads of factors. */
@@ -59,10 +71,10 @@ static void add_product(source *s, unit_rng *rng, unsigned steps)
 }
 
 /* Instructions that blocks consist of, and few others. */
-static void add_fragment(source *s, unit_rng *rng)
+static void add_fragment(source *s, unit_rng *rng, bool loads_base)
 {
-    const unsigned lines = 8 + (unsigned)unit_below(rng, LINES_MAX), kind = (unsigned)unit_below(rng, 4),
-                   rows = kind == 1 ? 32 : 16;
+    const unsigned lines = 8 + (unsigned)unit_below(rng, LINES_MAX), kind = (unsigned)unit_below(rng, 5);
+    const operands o = make_operands(rng);
     if (kind == 0) {
         add_product(s, rng, lines);
         return;
@@ -70,10 +82,10 @@ static void add_fragment(source *s, unit_rng *rng)
     for (unsigned i = 0; i < lines; i++)
         if (kind == 3 && unit_below(rng, 60) == 0)
             add_line(s, "vadd vx%u, vx1, vx2", (unsigned)unit_below(rng, 16));
-        else if (unit_below(rng, 2))
-            add_mma(s, rng, rows);
+        else if (kind == 4 || unit_below(rng, 2))
+            add_mma(s, rng, &o);
         else
-            add_load(s, rng, rows);
+            add_load(s, rng, &o, loads_base);
 }
 
 static void add_others(source *s, unit_rng *rng)
@@ -86,13 +98,13 @@ static void add_others(source *s, unit_rng *rng)
         add_line(s, "st.vr vr%u, %d(vr4)", (unsigned)unit_below(rng, 4), (int)unit_below(rng, 2048));
         break;
     case 2:
-        add_line(s, "vadd vr%u, vr1, vr2", (unsigned)unit_below(rng, 4));
+        add_line(s, "vadd vr%u, vr1, vr2", (unsigned)unit_below(rng, 8));
         break;
     case 3:
         add_line(s, "bcast.imm vx17, %u", 10 + (unsigned)unit_below(rng, 30));
         break;
     case 4:
-        add_line(s, "vfmul vr6, vr6, vr7");
+        add_line(s, "vfmul vr%u, vr6, vr7", (unsigned)unit_below(rng, 4) * 2);
         break;
     case 5:
         add_line(s, "mma.reset");
@@ -103,22 +115,24 @@ static void add_others(source *s, unit_rng *rng)
 }
 
 /* Random fragments, each several times. */
-static tv_program *make_program(unit_rng *rng, bool continues)
+static tv_program *make_program(unit_rng *rng, unsigned run)
 {
     static source s, fragments[FRAGMENTS];
     tv_program *program;
     s.size = 0;
     add_line(&s, ".target opennpu");
+    if (run % 3 == 1) /* it may wait for the last mma of the program before */
+        add_line(&s, "mma.last vr0");
     for (unsigned i = 0; i < FRAGMENTS; i++) {
         fragments[i].size = 0;
-        add_fragment(&fragments[i], rng);
+        add_fragment(&fragments[i], rng, run % 2);
     }
     for (unsigned i = 0; i < 4 * FRAGMENTS; i++) {
         add_line(&s, "%s", fragments[unit_below(rng, FRAGMENTS)].text);
         add_others(&s, rng);
     }
     assert_int_equal(tv_program_assemble("blocks.s", s.text, s.size, NULL, NULL, &program), TV_OK);
-    program->continues = continues;
+    program->continues = run % 3 == 1;
     return program;
 }
 
@@ -128,6 +142,7 @@ enum { SLOW, FAST, STOPPED, THREADS, MACHINES };
 
 static tv_machine *new_machine(uint64_t seed, tv_mode mode)
 {
+    static const char *const latencies[] = {"4", "1", "2", "23", "200"};
     tv_config *config;
     tv_machine *machine;
     char bytes[16];
@@ -136,8 +151,7 @@ static tv_machine *new_machine(uint64_t seed, tv_mode mode)
     assert_int_equal(tv_config_set(config, "mem.bytes", bytes, NULL), TV_OK);
     assert_int_equal(tv_config_set(config, "vector.k", "64", NULL), TV_OK);
     assert_int_equal(tv_config_set(config, "vector.l", "32", NULL), TV_OK);
-    if (seed % 3 == 0)
-        assert_int_equal(tv_config_set(config, "ld.latency", seed % 2 ? "1" : "23", NULL), TV_OK);
+    assert_int_equal(tv_config_set(config, "ld.latency", latencies[seed % 5], NULL), TV_OK);
     assert_int_equal(tv_machine_new(config, mode, NULL, &machine), TV_OK);
     tv_config_free(config);
     return machine;
@@ -154,21 +168,27 @@ static tv_status run_machine(tv_machine *machine, unsigned kind, uint64_t until)
     return tv_machine_run(machine, &(tv_run_limits){sizeof(tv_run_limits), UINT64_MAX, max_cycles}, NULL);
 }
 
-/* Random bytes in memory and addresses in the base registers; seldom near an end of memory, or past it. */
-static void write_operands(tv_machine *const *machines, unit_rng *rng)
+/* Random bytes in memory, in odd runs words that are addresses, and addresses in the base registers; at times near an
+ * end of memory, or past it. */
+static void write_operands(tv_machine *const *machines, unit_rng *rng, unsigned run)
 {
     static uint8_t memory[MEM_BYTES];
     uint8_t base[256] = {0};
     for (unsigned i = 0; i < MEM_BYTES; i++)
         memory[i] = (uint8_t)unit_next(rng);
+    for (unsigned i = 0; i < MEM_BYTES && run % 2; i += 4) {
+        memory[i + 1] = (uint8_t)(8 + unit_below(rng, 38));
+        memory[i + 2] = memory[i + 3] = 0;
+    }
     for (unsigned m = 0; m < MACHINES; m++)
         assert_int_equal(tv_machine_write(machines[m], "mem", 0, memory, MEM_BYTES, NULL), TV_OK);
     for (unsigned reg = 0; reg < 8; reg++) {
-        const uint64_t addr = unit_below(rng, 40)  ? 2048 + unit_below(rng, MEM_BYTES - 4352)
-                              : unit_below(rng, 2) ? unit_below(rng, MEM_BYTES)
-                                                   : unit_next(rng);
+        uint64_t addr = 2048 + unit_below(rng, MEM_BYTES - 4352);
+        if (unit_below(rng, 20) == 0)
+            addr =
+                unit_below(rng, 4) ? unit_below(rng, 2) * (MEM_BYTES - 4352) + unit_below(rng, 4352) : unit_next(rng);
         for (unsigned b = 0; b < 4; b++)
-            base[b] = (uint8_t)(addr >> (8 * b));
+            base[b] = (uint8_t)((addr & ~UINT64_C(3)) >> (8 * b));
         for (unsigned m = 0; m < MACHINES; m++)
             assert_int_equal(tv_machine_write(machines[m], "vr", reg, base, sizeof base, NULL), TV_OK);
     }
@@ -221,8 +241,8 @@ static unsigned compare_runs(uint64_t seed, tv_mode mode)
     for (unsigned run = 0; run < RUNS; run++) {
         tv_status statuses[MACHINES];
         uint64_t events[MACHINES] = {0};
-        programs[run] = make_program(&rng, run % 3 == 2);
-        write_operands(machines, &rng);
+        programs[run] = make_program(&rng, run);
+        write_operands(machines, &rng, run);
         const uint64_t until = unit_below(&rng, programs[run]->instruction_count);
         for (unsigned m = 0; m < MACHINES; m++) {
             const tv_trace_sink sink = {digest_event, &events[m], 1};

@@ -79,7 +79,7 @@ __attribute__((target("avx2"))) void tv_outer_s8_avx2(int32_t *acc, uint32_t k, 
         unsigned listed = list_pairs(x, n, i, list);
         if (listed == n)
             add_pairs(acc, k, x, y, i, NULL, n);
-        else
+        else if (listed)
             add_pairs(acc, k, x, y, i, list, listed);
     }
 }
@@ -133,6 +133,15 @@ TARGET_AVX512 static uint32_t find_quads(uint32_t set[2][QUADS_MAX], unsigned i)
            (uint32_t)_mm512_test_epi32_mask(_mm512_load_si512(at + LANES), words) << LANES;
 }
 
+/* Bit i: find_quads finds any for the ROWS words from word ROWS * i on. */
+TARGET_AVX512 static uint32_t find_row_groups(uint32_t set[2][QUADS_MAX])
+{
+    uint32_t groups = 0;
+    for (unsigned i = 0; i < K_MAX / ROWS; i++)
+        groups |= (uint32_t)(find_quads(set, ROWS * i) != 0) << i;
+    return groups;
+}
+
 /* out[i] = -128 times the sum of the bytes of x[p][i] over all p. */
 TARGET_AVX512 static void find_offsets(uint32_t x[QUADS_MAX][K_MAX], unsigned n, int32_t out[K_MAX])
 {
@@ -158,7 +167,8 @@ TARGET_AVX512 void tv_outer_s8_avx512(int32_t *acc, uint32_t k, const int8_t *a,
     pack_quads(y, b, count, UINT32_C(0x80808080));
     find_set_words(x, n, set);
     find_offsets(x, n, offsets);
-    for (unsigned i = 0; i < K_MAX; i += ROWS) {
+    for (uint32_t groups = find_row_groups(set); groups; groups &= groups - 1) { /* the offsets of others are zero */
+        const unsigned i = ROWS * (unsigned)__builtin_ctz(groups);
         uint32_t quads = find_quads(set, i);
         int32_t *at = acc + (size_t)i * K_MAX;
         __m512i sum[ROWS][VECTORS];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Translation of blocks.
  *
- * A block has no instruction that faults but for loads outside memory, and its addresses are those of registers that it
- * does not write. So one check of each base register covers all of its loads, and what remains are moves of rows: from
+ * A block has no instruction that faults but for loads outside memory, and its addresses are in registers that it has
+ * not written. So one check of each base register covers all of its loads, and what remains are moves of rows: from
  * memory to the pending operands of the mma that use them, or to registers, and from row to row for values that are
  * used several times or outlive the block. Loads whose rows are overwritten before anything reads them are left out. */
 #include "machine/opennpu/translate.h"
@@ -31,18 +31,15 @@ static opennpu_block_base *find_base(opennpu_sequence *s, opennpu_rows rows)
     return base;
 }
 
-/* Appends a load unless its address or a former one is in a register that the sequence writes. */
+/* Appends a load unless its address is in a register that the sequence writes. */
 static bool append_load(opennpu_sequence *s, const opennpu_op *op)
 {
-    if ((s->rows_written & op->rows_read) || (op->rows_written & (s->base_rows | op->rows_read)))
-        return false;
-    opennpu_block_base *base = find_base(s, op->rows[OPENNPU_RS1]);
+    opennpu_block_base *base = s->rows_written & op->rows_read ? NULL : find_base(s, op->rows[OPENNPU_RS1]);
     if (!base)
         return false;
     const int16_t end = (int16_t)(op->imm + op->port_bytes);
     base->first = op->imm < base->first ? op->imm : base->first;
     base->end = end > base->end ? end : base->end;
-    s->base_rows |= op->rows_read;
     s->rows_written |= op->rows_written;
     return true;
 }
@@ -70,7 +67,7 @@ void opennpu_find_sequence(const opennpu_machine *m, opennpu_decode_cache *cache
     const unsigned max = (unsigned)tv_min_u64(available, OPENNPU_BLOCK_MAX);
     opennpu_illegal illegal;
     s->count = s->products = s->base_count = 0;
-    s->base_rows = s->rows_written = 0;
+    s->rows_written = 0;
     while (s->count < max) {
         const opennpu_op *op = opennpu_decode_cached(m, cache, tv_load_le32(text + 4 * (size_t)s->count), &illegal);
         if (!op || !append_op(s, op))

@@ -10,7 +10,7 @@ typedef struct opennpu_sequence {
     opennpu_op ops[OPENNPU_BLOCK_MAX];
     unsigned count, products, base_count;
     opennpu_block_base bases[OPENNPU_BLOCK_BASES];
-    uint32_t base_rows, rows_written;
+    uint32_t rows_written;
 } opennpu_sequence;
 
 /* Finds the longest sequence that begins with the words at `text`, of which `available` follow. It may be empty. */
