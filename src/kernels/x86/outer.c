@@ -111,18 +111,8 @@ TARGET_AVX512 static unsigned pack_quads(uint32_t out[QUADS_MAX][K_MAX], const i
     return n;
 }
 
-/* Bit j % 32 of set[j / 32][p]: x[p][j] is not zero. Quads from n on have no bits. */
-TARGET_AVX512 static void find_set_words(uint32_t x[QUADS_MAX][K_MAX], unsigned n, uint32_t set[2][QUADS_MAX])
-{
-    memset(set, 0, 2 * sizeof *set);
-    for (unsigned p = 0; p < n; p++)
-        for (unsigned v = 0; v < VECTORS; v++) {
-            __m512i words = _mm512_loadu_si512(&x[p][LANES * v]);
-            set[v / 2][p] |= (uint32_t)_mm512_test_epi32_mask(words, words) << LANES * (v % 2);
-        }
-}
-
-static_assert(QUADS_MAX == 32 && QUADS_MAX == 2 * LANES, "a bit for each quad, in two vectors of words");
+static_assert(VECTORS == 4 && QUADS_MAX == 32 && QUADS_MAX == 2 * LANES,
+              "a bit for each quad, in two vectors of words");
 
 /* The quads, a bit each, of which one of the ROWS words from word i on is not zero. */
 TARGET_AVX512 static uint32_t find_quads(uint32_t set[2][QUADS_MAX], unsigned i)
@@ -142,15 +132,32 @@ TARGET_AVX512 static uint32_t find_row_groups(uint32_t set[2][QUADS_MAX])
     return groups;
 }
 
-/* out[i] = -128 times the sum of the bytes of x[p][i] over all p. */
-TARGET_AVX512 static void find_offsets(uint32_t x[QUADS_MAX][K_MAX], unsigned n, int32_t out[K_MAX])
+TARGET_AVX512 static inline uint32_t find_set_lanes(__m512i low, __m512i high)
 {
-    for (unsigned v = 0; v < VECTORS; v++) {
-        __m512i sum = _mm512_setzero_si512();
-        for (unsigned p = 0; p < n; p++)
-            sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi8((char)128), _mm512_loadu_si512(&x[p][LANES * v]));
-        _mm512_storeu_si512(out + (size_t)LANES * v, _mm512_sub_epi32(_mm512_setzero_si512(), sum));
+    return (uint32_t)_mm512_test_epi32_mask(low, low) | (uint32_t)_mm512_test_epi32_mask(high, high) << LANES;
+}
+
+/* Bit j % 32 of set[j / 32][p]: x[p][j] is not zero; quads from n on have no bits. offsets[j] = -128 times the sum of
+ * the bytes of x[p][j] over all p. */
+TARGET_AVX512 static void scan_quads(uint32_t x[QUADS_MAX][K_MAX], unsigned n, uint32_t set[2][QUADS_MAX],
+                                     int32_t offsets[K_MAX])
+{
+    const __m512i bias = _mm512_set1_epi8((char)128);
+    __m512i sum[VECTORS];
+    for (unsigned v = 0; v < VECTORS; v++)
+        sum[v] = _mm512_setzero_si512();
+    memset(set, 0, 2 * sizeof *set);
+    for (unsigned p = 0; p < n; p++) {
+        __m512i words[VECTORS];
+        for (unsigned v = 0; v < VECTORS; v++) {
+            words[v] = _mm512_loadu_si512(&x[p][LANES * v]);
+            sum[v] = _mm512_dpbusd_epi32(sum[v], bias, words[v]);
+        }
+        set[0][p] = find_set_lanes(words[0], words[1]);
+        set[1][p] = find_set_lanes(words[2], words[3]);
     }
+    for (unsigned v = 0; v < VECTORS; v++)
+        _mm512_storeu_si512(offsets + (size_t)LANES * v, _mm512_sub_epi32(_mm512_setzero_si512(), sum[v]));
 }
 
 /* VNNI multiplies unsigned by signed bytes: b is biased by 128, and 128 times the sum of a is subtracted first. */
@@ -165,8 +172,7 @@ TARGET_AVX512 void tv_outer_s8_avx512(int32_t *acc, uint32_t k, const int8_t *a,
     int32_t offsets[K_MAX];
     unsigned n = pack_quads(x, a, count, 0);
     pack_quads(y, b, count, UINT32_C(0x80808080));
-    find_set_words(x, n, set);
-    find_offsets(x, n, offsets);
+    scan_quads(x, n, set, offsets);
     for (uint32_t groups = find_row_groups(set); groups; groups &= groups - 1) { /* the offsets of others are zero */
         const unsigned i = ROWS * (unsigned)__builtin_ctz(groups);
         uint32_t quads = find_quads(set, i);

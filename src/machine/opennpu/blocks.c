@@ -8,10 +8,10 @@
 #include "machine/opennpu/inline.h"
 #include "machine/opennpu/translate.h"
 
-enum { SETS = 64, SET_ENTRIES = 4, CANDIDATES = 1024, PROBED = 8 };
+enum { SETS = 64, SET_ENTRIES = 8, CANDIDATES = 1024, HASHED = 4, PROBED = 8 };
 
 struct opennpu_blocks {
-    opennpu_block *sets[SETS][SET_ENTRIES]; /* by hash of the first OPENNPU_BLOCK_MIN words; NULL: none */
+    opennpu_block *sets[SETS][SET_ENTRIES]; /* by hash of the first HASHED words; NULL: none */
     unsigned victims[SETS];                 /* the next entry of each set to be replaced */
     uint64_t candidates[CANDIDATES];        /* hashes of sequences that were not translated yet */
 };
@@ -69,25 +69,31 @@ static __attribute__((noinline)) opennpu_block *add_block(const opennpu_machine 
     return *entry = block;
 }
 
+/* Whether the first PROBED instructions can be in a block, as far as they are decoded. Most sequences are shorter. */
+static bool may_be_block(const opennpu_decode_cache *cache, const uint8_t *text, unsigned *skipped)
+{
+    for (*skipped = 1; *skipped < PROBED; ++*skipped) {
+        const opennpu_op *op = opennpu_find_decoded(cache, tv_load_le32(text + 4 * (size_t)*skipped));
+        if (!op || !op->is_inline)
+            return false;
+    }
+    return true;
+}
+
 opennpu_block *opennpu_find_block(const opennpu_machine *m, opennpu_decode_cache *cache, opennpu_blocks *blocks,
                                   const uint8_t *text, uint64_t available, unsigned *skipped)
 {
     *skipped = 1;
     if (!blocks || available < OPENNPU_BLOCK_MIN)
         return NULL;
-    for (; *skipped < PROBED; ++*skipped) { /* most sequences are shorter */
-        const opennpu_op *op = opennpu_find_decoded(cache, tv_load_le32(text + 4 * (size_t)*skipped));
-        if (!op || !op->is_inline)
-            return NULL;
-    }
-    const uint64_t hash = hash_words(text, OPENNPU_BLOCK_MIN);
+    const uint64_t hash = hash_words(text, HASHED);
     for (unsigned i = 0; i < SET_ENTRIES; i++) {
         opennpu_block *block = blocks->sets[hash % SETS][i];
         if (block && block->hash == hash && block->count <= available &&
             memcmp(block->text, text, 4 * (size_t)block->count) == 0)
             return block;
     }
-    return add_block(m, cache, blocks, hash, text, available, skipped);
+    return may_be_block(cache, text, skipped) ? add_block(m, cache, blocks, hash, text, available, skipped) : NULL;
 }
 
 /* ---- Execution ---- */

@@ -80,7 +80,7 @@ typedef struct opennpu_block_timing {
 } opennpu_block_timing;
 
 typedef struct opennpu_block {
-    uint64_t hash; /* of the first OPENNPU_BLOCK_MIN words */
+    uint64_t hash; /* of its first words */
     uint8_t text[4 * OPENNPU_BLOCK_MAX];
     uint8_t count, products, base_count, profile_count;
     bool clears;          /* its first mma clears ACC */
