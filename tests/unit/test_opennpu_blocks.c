@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs of OpenNPU with blocks (machine/opennpu/blocks.h) leave what their instructions leave one by one. A run with
+/* Programs of OpenNPU with blocks (machine/opennpu/block.h) leave what their instructions leave one by one. A run with
  * a limit of ticks has no blocks. */
 #include "digest.h"
 #include "machine/instance.h"

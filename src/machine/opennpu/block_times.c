@@ -7,7 +7,7 @@
  * and `next_tick`; ticks up to next_tick are alike. No instruction of a block drains the array, so its state is written
  * but not read. `last_completion` and `in_flight` only avoid work. Accounts are sums; the idle time is what is left of
  * the time between two values of their cursor. */
-#include "machine/opennpu/blocks.h"
+#include "machine/opennpu/block_times.h"
 
 #include "machine/opennpu/decode_cache.h"
 #include "machine/opennpu/issue.h"

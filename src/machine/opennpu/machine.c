@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "kernels/clones.h"
+#include "machine/opennpu/block_times.h"
 #include "machine/opennpu/blocks.h"
 #include "machine/opennpu/decode_cache.h"
 #include "machine/opennpu/extension.h"

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "machine/opennpu/block_times.h"
 #include "machine/opennpu/blocks.h"
 #include "machine/opennpu/decode_cache.h"
 #include "machine/opennpu/issue.h"

@@ -3,7 +3,7 @@
 #ifndef TV_MACHINE_OPENNPU_TRANSLATE_H
 #define TV_MACHINE_OPENNPU_TRANSLATE_H
 
-#include "machine/opennpu/blocks.h"
+#include "machine/opennpu/block.h"
 
 /* Copies of the operations of a sequence that can be a block, and what they need. */
 typedef struct opennpu_sequence {
