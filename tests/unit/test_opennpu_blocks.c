@@ -149,7 +149,7 @@ static tv_machine *new_machine(uint64_t seed, tv_mode mode)
     snprintf(bytes, sizeof bytes, "%d", MEM_BYTES);
     assert_int_equal(tv_config_new("opennpu", NULL, &config), TV_OK);
     assert_int_equal(tv_config_set(config, "mem.bytes", bytes, NULL), TV_OK);
-    assert_int_equal(tv_config_set(config, "vector.k", "64", NULL), TV_OK);
+    assert_int_equal(tv_config_set(config, "vector.k", seed % 4 == 3 ? "16" : "64", NULL), TV_OK);
     assert_int_equal(tv_config_set(config, "vector.l", "32", NULL), TV_OK);
     assert_int_equal(tv_config_set(config, "ld.latency", latencies[seed % 5], NULL), TV_OK);
     assert_int_equal(tv_machine_new(config, mode, NULL, &machine), TV_OK);
@@ -170,7 +170,7 @@ static tv_status run_machine(tv_machine *machine, unsigned kind, uint64_t until)
 
 /* Random bytes in memory, in odd runs words that are addresses, and addresses in the base registers; at times near an
  * end of memory, or past it. */
-static void write_operands(tv_machine *const *machines, unit_rng *rng, unsigned run)
+static void write_operands(tv_machine *const *machines, unit_rng *rng, uint64_t seed, unsigned run)
 {
     static uint8_t memory[MEM_BYTES];
     uint8_t base[256] = {0};
@@ -190,7 +190,7 @@ static void write_operands(tv_machine *const *machines, unit_rng *rng, unsigned 
         for (unsigned b = 0; b < 4; b++)
             base[b] = (uint8_t)((addr & ~UINT64_C(3)) >> (8 * b));
         for (unsigned m = 0; m < MACHINES; m++)
-            assert_int_equal(tv_machine_write(machines[m], "vr", reg, base, sizeof base, NULL), TV_OK);
+            assert_int_equal(tv_machine_write(machines[m], "vr", reg, base, seed % 4 == 3 ? 64 : 256, NULL), TV_OK);
     }
 }
 
@@ -242,7 +242,7 @@ static unsigned compare_runs(uint64_t seed, tv_mode mode)
         tv_status statuses[MACHINES];
         uint64_t events[MACHINES] = {0};
         programs[run] = make_program(&rng, run);
-        write_operands(machines, &rng, run);
+        write_operands(machines, &rng, seed, run);
         const uint64_t until = unit_below(&rng, programs[run]->instruction_count);
         for (unsigned m = 0; m < MACHINES; m++) {
             const tv_trace_sink sink = {digest_event, &events[m], 1};
@@ -288,12 +288,44 @@ static void blocks_without_data_take_the_ticks_of_their_instructions(void **stat
     compare_seeds(2000, TV_MODE_TIMING);
 }
 
+/* Distinct blocks, again and again, in a random order. */
+static void more_blocks_than_a_table_has_leave_what_their_instructions_leave(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 900, LINES = 17 };
+    static source s;
+    unit_rng rng = {7};
+    tv_machine *machines[MACHINES];
+    tv_status statuses[MACHINES];
+    tv_program *program;
+    s.size = 0;
+    add_line(&s, ".target opennpu");
+    for (unsigned i = 0; i < 3 * BLOCKS; i++) {
+        const unsigned block = i < BLOCKS ? i : (unsigned)unit_below(&rng, BLOCKS);
+        add_line(&s, "ld.vx vx%u, %u(vr4)\n.rept %d\nmma.keep vx%u, vx%u\n.endr\nvadd vr6, vr0, vr1", block % 16, block,
+                 LINES, block % 15, (block + 1) % 16);
+    }
+    assert_int_equal(tv_program_assemble("blocks.s", s.text, s.size, NULL, NULL, &program), TV_OK);
+    for (unsigned m = 0; m < MACHINES; m++)
+        machines[m] = new_machine(0, TV_MODE_FULL);
+    write_operands(machines, &rng, 0, 0);
+    for (unsigned m = 0; m < MACHINES; m++) {
+        assert_int_equal(tv_machine_load(machines[m], program, NULL), TV_OK);
+        statuses[m] = run_machine(machines[m], m, program->instruction_count / 2);
+    }
+    compare_machines(machines, statuses, 0, 0);
+    for (unsigned m = 0; m < MACHINES; m++)
+        tv_machine_free(machines[m]);
+    tv_program_free(program);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_leave_what_their_instructions_leave),
         cmocka_unit_test(blocks_without_ticks_leave_what_their_instructions_leave),
         cmocka_unit_test(blocks_without_data_take_the_ticks_of_their_instructions),
+        cmocka_unit_test(more_blocks_than_a_table_has_leave_what_their_instructions_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,12 +8,12 @@
 #include "machine/opennpu/inline.h"
 #include "machine/opennpu/translate.h"
 
-enum { SETS = 64, SET_ENTRIES = 8, CANDIDATES = 1024, HASHED = 4, PROBED = 8 };
+enum { SET_BITS = 6, SETS = 1 << SET_BITS, SET_ENTRIES = 8, CANDIDATE_BITS = 10, HASHED = 4, PROBED = 8, HITS_MAX = 8 };
 
 struct opennpu_blocks {
-    opennpu_block *sets[SETS][SET_ENTRIES]; /* by hash of the first HASHED words; NULL: none */
-    unsigned victims[SETS];                 /* the next entry of each set to be replaced */
-    uint64_t candidates[CANDIDATES];        /* hashes of sequences that were not translated yet */
+    opennpu_block *sets[SETS][SET_ENTRIES];   /* by hash of the first HASHED words; NULL: none */
+    unsigned victims[SETS];                   /* the next entry of each set to be replaced */
+    uint64_t candidates[1 << CANDIDATE_BITS]; /* hashes of sequences that were not translated yet */
 };
 
 opennpu_blocks *opennpu_blocks_new(void) { return calloc(1, sizeof(opennpu_blocks)); }
@@ -44,10 +44,24 @@ static uint64_t hash_words(const uint8_t *text, unsigned count)
 /* Remembers the hash of a sequence; whether it was known. */
 static bool is_repeated(opennpu_blocks *blocks, uint64_t hash)
 {
-    uint64_t *candidates = &blocks->candidates[hash % CANDIDATES];
+    uint64_t *candidates = &blocks->candidates[hash >> (64 - CANDIDATE_BITS)];
     const bool known = *candidates == hash;
     *candidates = hash;
     return known;
+}
+
+static unsigned set_of(uint64_t hash) { return (unsigned)(hash >> (64 - SET_BITS)); }
+
+/* The entry for a new block of this hash. NULL: the block there was used, and has another chance. So a loop with more
+ * blocks than a set has entries does not translate them again and again. */
+static opennpu_block **find_victim(opennpu_blocks *blocks, uint64_t hash)
+{
+    const unsigned set = set_of(hash);
+    opennpu_block **entry = &blocks->sets[set][blocks->victims[set]++ % SET_ENTRIES];
+    if (!*entry || !(*entry)->hits)
+        return entry;
+    (*entry)->hits--;
+    return NULL;
 }
 
 /* Translates the block at `text`, if there is one that was there before. */
@@ -60,11 +74,11 @@ static __attribute__((noinline)) opennpu_block *add_block(const opennpu_machine 
     *skipped = s.count ? s.count : 1;
     if (s.count < OPENNPU_BLOCK_MIN || !is_repeated(blocks, hash_words(text, s.count)))
         return NULL;
-    opennpu_block *block = opennpu_translate_sequence(&s, text);
+    opennpu_block **entry = find_victim(blocks, hash);
+    opennpu_block *block = entry ? opennpu_translate_sequence(&s, text) : NULL;
     if (!block)
         return NULL;
     block->hash = hash;
-    opennpu_block **entry = &blocks->sets[hash % SETS][blocks->victims[hash % SETS]++ % SET_ENTRIES];
     free(*entry);
     return *entry = block;
 }
@@ -74,7 +88,7 @@ static bool may_be_block(const opennpu_decode_cache *cache, const uint8_t *text,
 {
     for (*skipped = 1; *skipped < PROBED; ++*skipped) {
         const opennpu_op *op = opennpu_find_decoded(cache, tv_load_le32(text + 4 * (size_t)*skipped));
-        if (!op || !op->is_inline)
+        if (!op || !op->in_block)
             return false;
     }
     return true;
@@ -88,10 +102,13 @@ opennpu_block *opennpu_find_block(const opennpu_machine *m, opennpu_decode_cache
         return NULL;
     const uint64_t hash = hash_words(text, HASHED);
     for (unsigned i = 0; i < SET_ENTRIES; i++) {
-        opennpu_block *block = blocks->sets[hash % SETS][i];
+        opennpu_block *block = blocks->sets[set_of(hash)][i];
         if (block && block->hash == hash && block->count <= available &&
-            memcmp(block->text, text, 4 * (size_t)block->count) == 0)
+            memcmp(block->text, text, 4 * (size_t)block->count) == 0) {
+            if (block->hits < HITS_MAX)
+                block->hits++;
             return block;
+        }
     }
     return may_be_block(cache, text, skipped) ? add_block(m, cache, blocks, hash, text, available, skipped) : NULL;
 }

@@ -144,16 +144,17 @@ typedef struct opennpu_opcodes {
 /* A decoded instruction: one cache line. */
 struct opennpu_op {
     uint32_t word;
-    uint16_t insn;  /* row of opennpu_opcodes */
-    uint8_t class_; /* of its SIZED registers */
-    uint8_t round;  /* tv_round */
-    uint8_t sat;    /* also `keep` of the MMA family */
-    uint8_t e5m2;   /* BF8 variant */
-    uint8_t reads;  /* bit per register operand */
-    uint8_t writes; /* … */
-    uint8_t engine; /* opennpu_engine */
-    bool is_inline; /* run_fast inlines its handler, one of inline.h */
-    int16_t imm;    /* signed immediate */
+    uint16_t insn;      /* row of opennpu_opcodes */
+    uint8_t class_;     /* of its SIZED registers */
+    uint8_t round;      /* tv_round */
+    uint8_t sat;        /* also `keep` of the MMA family */
+    uint8_t e5m2;       /* BF8 variant */
+    uint8_t reads;      /* bit per register operand */
+    uint8_t writes;     /* … */
+    uint8_t engine;     /* opennpu_engine */
+    bool is_inline : 1; /* run_fast inlines its handler, one of inline.h */
+    bool in_block : 1;  /* it may be in a block */
+    int16_t imm;        /* signed immediate */
     uint16_t effects;
     uint16_t latency;
     uint16_t port_bytes; /* moved by the port */
@@ -242,8 +243,8 @@ struct opennpu_machine {
 tv_status opennpu_opcodes_init(opennpu_opcodes *opcodes, const tv_config *config, const tv_diag_sink *sink);
 void opennpu_opcodes_fini(opennpu_opcodes *opcodes);
 
-/* On a machine with K = 64, chooses the operation's SIMD kernel, or none, and decides whether its handler is one of
- * inline.h. */
+/* Decides whether blocks may have the operation. On a machine with K = 64, chooses its SIMD kernel, or none, and
+ * decides whether its handler is one of inline.h. */
 void opennpu_select_kernel(const opennpu_machine *machine, opennpu_op *op);
 
 /* decode.c. Why a word is no operation: what the codec says, or that a register lies past the last. */

@@ -81,7 +81,7 @@ static bool allocate_storage(opennpu_machine *m)
         return false;
     memset(m->registers, 0, register_bytes);
     memset(m->acc, 0, acc_bytes);
-    m->blocks = k == OPENNPU_K_MAX ? opennpu_blocks_new() : NULL;
+    m->blocks = opennpu_blocks_new();
     return true;
 }
 
@@ -304,7 +304,7 @@ TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool
 {
     const uint8_t *text = m->program->text;
     const uint64_t instruction_base = m->instructions - m->next;
-    uint64_t next = m->next, block_min = next; /* no block begins before it */
+    uint64_t next = m->next, block_min = executed && m->k != OPENNPU_K_MAX ? end : next; /* no block begins before it */
     opennpu_fault why;
     while (next < end) {
         uint32_t word = tv_load_le32(text + next * 4);
@@ -317,7 +317,7 @@ TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool
         }
         const int64_t index = (int64_t)(instruction_base + next);
         bool done;
-        if (op->is_inline && next >= block_min) {
+        if (op->in_block && next >= block_min) {
             unsigned skipped;
             const unsigned count = run_block(m, next, end, executed, timed, index, &skipped);
             block_min = next + (count ? count : skipped);

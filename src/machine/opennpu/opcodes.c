@@ -169,9 +169,9 @@ void opennpu_opcodes_fini(opennpu_opcodes *opcodes)
 /* ---- SIMD kernels and inline handlers ---- */
 
 /* Loads of whole registers, and mma. */
-static bool is_inline(const opennpu_machine *m, const opennpu_op *op)
+static bool is_block_op(const opennpu_op *op)
 {
-    if (op->effects & (OPENNPU_EXTENSION | OPENNPU_LANE0_ONLY | OPENNPU_DRAINS) || m->k != OPENNPU_K_MAX)
+    if (op->effects & (OPENNPU_EXTENSION | OPENNPU_LANE0_ONLY | OPENNPU_DRAINS))
         return false;
     return op->effects & (OPENNPU_LOADS | OPENNPU_MULTIPLIES);
 }
@@ -181,7 +181,8 @@ static bool is_inline(const opennpu_machine *m, const opennpu_op *op)
 void opennpu_select_kernel(const opennpu_machine *m, opennpu_op *op)
 {
     const tv_lane_op kernel = m->opcodes.rows[op->insn].kernel;
-    op->is_inline = is_inline(m, op);
+    op->in_block = is_block_op(op);
+    op->is_inline = op->in_block && m->k == OPENNPU_K_MAX;
     if (m->k != TV_LANE_COUNT || kernel == TV_LANE_NONE)
         return;
     for (unsigned r = 0; r < OPENNPU_REGISTERS; r++) {

@@ -39,7 +39,7 @@ static uint64_t time_words(const opennpu_machine *m, opennpu_decode_cache *cache
         if (!op)
             break;
         const int64_t number = (int64_t)(index + i - first);
-        if (op->is_inline && i >= block_min) {
+        if (op->in_block && i >= block_min) {
             unsigned skipped;
             opennpu_block *block = opennpu_find_block(m, cache, blocks, text + i * 4, end - i, &skipped);
             if (block)
@@ -69,7 +69,7 @@ static opennpu_times *times_of(opennpu_machine *m)
         return NULL;
     memset(t, 0, sizeof *t);
     opennpu_decode_cache_init(m, &t->cache);
-    t->blocks = m->blocks ? opennpu_blocks_new() : NULL;
+    t->blocks = opennpu_blocks_new();
     return m->times = t;
 }
 

@@ -55,7 +55,7 @@ static bool append_product(opennpu_sequence *s, const opennpu_op *op)
 
 static bool append_op(opennpu_sequence *s, const opennpu_op *op)
 {
-    if (!op->is_inline || !(op->engine == OPENNPU_ENGINE_MMA ? append_product(s, op) : append_load(s, op)))
+    if (!op->in_block || !(op->engine == OPENNPU_ENGINE_MMA ? append_product(s, op) : append_load(s, op)))
         return false;
     s->ops[s->count++] = *op;
     return true;
