@@ -430,6 +430,12 @@ static void groups_convert_between_planes_and_lanes(void **state)
                 planes.bytes[B + i % 4 * ROW + i / 4] = lanes.bytes[B + i];
             to_planes(r.bytes + B, r.bytes + B, r.bytes + B, r.bytes + B, 0);
             assert_memory_equal(r.bytes, planes.bytes, sizeof r.bytes);
+            uint8_t memory[REGISTER + ROW];
+            const size_t at = round % ROW;
+            memcpy(memory + at, lanes.bytes + B, REGISTER);
+            memset(r.bytes + B, 0, REGISTER);
+            to_planes(r.bytes + B, memory + at, memory + at, memory + at, 0);
+            assert_memory_equal(r.bytes, planes.bytes, sizeof r.bytes);
             to_lanes(r.bytes + B, r.bytes + B, r.bytes + B, r.bytes + B, 0);
             assert_memory_equal(r.bytes, lanes.bytes, sizeof r.bytes);
         }

@@ -14,7 +14,7 @@ enum {
     OPENNPU_BLOCK_PRODUCTS = TV_OUTER_COUNT_MAX / 2, /* two blocks fill the pending operands */
     OPENNPU_BLOCK_BASES = 4,
     OPENNPU_BLOCK_PROFILES = 16, /* three loads, mma of any class with and without keep */
-    OPENNPU_BLOCK_TIMINGS = 4
+    OPENNPU_BLOCK_TIMINGS = 8
 };
 
 /* Arrays of rows of K bytes: the register file, and the factors of the products of the block, from its first on. */
@@ -81,12 +81,12 @@ typedef struct opennpu_block {
     uint64_t hash; /* of its first words */
     uint8_t text[4 * OPENNPU_BLOCK_MAX];
     uint8_t count, products, base_count, profile_count;
-    uint8_t hits;         /* how often it was found since its entry was to be replaced, roughly */
-    bool clears;          /* its first mma clears ACC */
-    bool loads;           /* it has loads */
-    uint8_t plane_groups; /* accessed as byte planes */
-    uint8_t kept_groups;  /* of these, those whose contents on entry it needs */
-    uint8_t lane_groups;  /* loaded as lanes */
+    uint8_t hits;           /* how often it was found since its entry was to be replaced, roughly */
+    bool clears;            /* its first mma clears ACC */
+    bool loads;             /* it has loads */
+    uint8_t plane_groups;   /* accessed as byte planes */
+    uint8_t live_in_groups; /* of these, those whose contents on entry it needs */
+    uint8_t lane_groups;    /* loaded as lanes */
     uint16_t move_count;
     uint32_t rows; /* that it reads or writes */
     opennpu_block_base bases[OPENNPU_BLOCK_BASES];

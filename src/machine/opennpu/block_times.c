@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Timing of blocks. A block is timed instruction by instruction once for each state in which it begins; later only what
- * it changed is applied.
+/* Timing of blocks. A block is timed instruction by instruction in the first state in which it begins, and in others;
+ * what it changed in the last OPENNPU_BLOCK_TIMINGS of them is recorded, and applied when it begins in one of them
+ * again.
  *
  * Why that is exact: the timing model compares ticks with each other only, never with constants other than latencies.
  * Of the state before a block, its instructions read when the rows that they name are complete, when the port is free,
@@ -37,7 +38,7 @@ static const opennpu_block_timing *find_timing(const opennpu_block *block, const
     return NULL;
 }
 
-/* ---- In full ---- */
+/* ---- Full timing ---- */
 
 /* Times all instructions. Returns when the last of their results that take more than a tick is complete; 0: none. */
 static uint64_t time_ops(const opennpu_machine *m, opennpu_decode_cache *cache, opennpu_timing *t,
@@ -96,7 +97,7 @@ static void record_timing(opennpu_block *block, const opennpu_block_entry *entry
         record_account(&before->accounts[e], &after->accounts[e], first, &timing->accounts[e]);
 }
 
-/* ---- What was kept ---- */
+/* ---- Recorded timings ---- */
 
 static void apply_account(tv_account *account, const opennpu_block_account *change, uint64_t first)
 {

@@ -6,7 +6,7 @@
 #include "machine/opennpu/block.h"
 
 /* Finds the ticks of the block, whose first instruction has number `index` over all programs. What it
- * changes is kept: a block that begins in the same state, relative to its first tick, takes the same ticks. */
+ * changes is recorded: a block that begins in the same state, relative to its first tick, takes the same ticks. */
 void opennpu_time_block(const opennpu_machine *machine, opennpu_decode_cache *cache, opennpu_timing *timing,
                         opennpu_block *block, int64_t index);
 

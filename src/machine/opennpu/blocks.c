@@ -2,16 +2,17 @@
 /* The table of blocks, and their execution. translate.c translates them, block_times.c times them. */
 #include "machine/opennpu/blocks.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "machine/opennpu/decode_cache.h"
 #include "machine/opennpu/inline.h"
 #include "machine/opennpu/translate.h"
 
-enum { SET_BITS = 6, SETS = 1 << SET_BITS, SET_ENTRIES = 8, CANDIDATE_BITS = 10, HASHED = 4, PROBED = 8, HITS_MAX = 8 };
+enum { SET_BITS = 6, SETS = 1 << SET_BITS, SET_ENTRIES = 8, CANDIDATE_BITS = 10, HITS_MAX = 8 };
 
 struct opennpu_blocks {
-    opennpu_block *sets[SETS][SET_ENTRIES];   /* by hash of the first HASHED words; NULL: none */
+    opennpu_block *sets[SETS][SET_ENTRIES];   /* by hash_start; NULL: none, nor after it */
     unsigned victims[SETS];                   /* the next entry of each set to be replaced */
     uint64_t candidates[1 << CANDIDATE_BITS]; /* hashes of sequences that were not translated yet */
 };
@@ -39,6 +40,15 @@ static uint64_t hash_words(const uint8_t *text, unsigned count)
     for (unsigned i = 0; i + 1 < count; i += 2)
         hash = add_to_hash(hash, tv_load_le64(text + 4 * (size_t)i));
     return count % 2 ? add_to_hash(hash, tv_load_le32(text + 4 * (size_t)(count - 1))) : hash;
+}
+
+/* The hash of some of the first OPENNPU_BLOCK_MIN words: the first ones, which alone would differ in few loops of a
+ * product, and the last. */
+static uint64_t hash_start(const uint8_t *text)
+{
+    enum { HASHED = 4 };
+    const uint8_t *last = text + 4 * (size_t)(OPENNPU_BLOCK_MIN - HASHED);
+    return add_to_hash(hash_words(text, HASHED), hash_words(last, HASHED));
 }
 
 /* Remembers the hash of a sequence; whether it was known. */
@@ -83,13 +93,25 @@ static __attribute__((noinline)) opennpu_block *add_block(const opennpu_machine 
     return *entry = block;
 }
 
-/* Whether the first PROBED instructions can be in a block, as far as they are decoded. Most sequences are shorter. */
+/* Whether the first OPENNPU_BLOCK_MIN instructions are a sequence, as far as they are decoded: the rules of translate.c
+ * without its copies. *skipped is how many of them are. */
 static bool may_be_block(const opennpu_decode_cache *cache, const uint8_t *text, unsigned *skipped)
 {
-    for (*skipped = 1; *skipped < PROBED; ++*skipped) {
+    uint32_t rows_written = 0;
+    bool has_product = false;
+    for (*skipped = 0; *skipped < OPENNPU_BLOCK_MIN; ++*skipped) {
         const opennpu_op *op = opennpu_find_decoded(cache, tv_load_le32(text + 4 * (size_t)*skipped));
         if (!op || !op->in_block)
             return false;
+        if (op->engine == OPENNPU_ENGINE_MMA) {
+            if (has_product && !op->sat)
+                return false;
+            has_product = true;
+        } else {
+            if (rows_written & op->rows_read)
+                return false;
+            rows_written |= op->rows_written;
+        }
     }
     return true;
 }
@@ -97,20 +119,22 @@ static bool may_be_block(const opennpu_decode_cache *cache, const uint8_t *text,
 opennpu_block *opennpu_find_block(const opennpu_machine *m, opennpu_decode_cache *cache, opennpu_blocks *blocks,
                                   const uint8_t *text, uint64_t available, unsigned *skipped)
 {
-    *skipped = 1;
+    *skipped = (unsigned)tv_min_u64(available, UINT_MAX);
     if (!blocks || available < OPENNPU_BLOCK_MIN)
         return NULL;
-    const uint64_t hash = hash_words(text, HASHED);
-    for (unsigned i = 0; i < SET_ENTRIES; i++) {
-        opennpu_block *block = blocks->sets[set_of(hash)][i];
-        if (block && block->hash == hash && block->count <= available &&
-            memcmp(block->text, text, 4 * (size_t)block->count) == 0) {
-            if (block->hits < HITS_MAX)
-                block->hits++;
-            return block;
+    const uint64_t hash = hash_start(text);
+    opennpu_block *const *set = blocks->sets[set_of(hash)];
+    for (unsigned i = 0; i < SET_ENTRIES && set[i]; i++) /* entries are filled in order */
+        if (set[i]->hash == hash && set[i]->count <= available &&
+            memcmp(set[i]->text, text, 4 * (size_t)set[i]->count) == 0) {
+            if (set[i]->hits < HITS_MAX)
+                set[i]->hits++;
+            return set[i];
         }
-    }
-    return may_be_block(cache, text, skipped) ? add_block(m, cache, blocks, hash, text, available, skipped) : NULL;
+    if (may_be_block(cache, text, skipped))
+        return add_block(m, cache, blocks, hash, text, available, skipped);
+    *skipped += *skipped == 0;
+    return NULL;
 }
 
 /* ---- Execution ---- */
@@ -118,7 +142,7 @@ opennpu_block *opennpu_find_block(const opennpu_machine *m, opennpu_decode_cache
 /* Addresses in the base registers. False: some load may be outside memory. */
 static bool find_addresses(const opennpu_machine *m, const opennpu_block *block, int64_t addresses[OPENNPU_BLOCK_BASES])
 {
-    const int64_t size = (int64_t)tv_min_u64(m->memory.size, UINT64_C(1) << 32); /* addresses wrap there */
+    const int64_t size = (int64_t)m->memory.size; /* at most 2^32, where addresses wrap */
     for (unsigned i = 0; i < block->base_count; i++) {
         const opennpu_block_base *base = &block->bases[i];
         addresses[i] = (uint32_t)opennpu_vr_lane0(m, base->row);
@@ -131,7 +155,7 @@ static bool find_addresses(const opennpu_machine *m, const opennpu_block *block,
 /* Brings register groups into the form in which the block accesses them. */
 static void prepare_groups(opennpu_machine *m, const opennpu_block *block)
 {
-    for (uint8_t groups = m->lane_form & block->kept_groups; groups; groups &= (uint8_t)(groups - 1))
+    for (uint8_t groups = m->lane_form & block->live_in_groups; groups; groups &= (uint8_t)(groups - 1))
         opennpu_group_to_planes(m, (unsigned)__builtin_ctz(groups));
     m->lane_form = (uint8_t)((m->lane_form & ~block->plane_groups) | block->lane_groups);
 }

@@ -153,7 +153,7 @@ struct opennpu_op {
     uint8_t writes;     /* … */
     uint8_t engine;     /* opennpu_engine */
     bool is_inline : 1; /* run_fast inlines its handler, one of inline.h */
-    bool in_block : 1;  /* it may be in a block */
+    bool in_block : 1;  /* mma or a load of a whole register: blocks may have it */
     int16_t imm;        /* signed immediate */
     uint16_t effects;
     uint16_t latency;
@@ -200,7 +200,7 @@ typedef struct opennpu_timing {
 
 /* SIMD kernels that no instruction names; NULL: plain loops. */
 typedef struct opennpu_simd {
-    tv_lanes_fn to_planes, to_lanes;      /* a register group between its forms, in place */
+    tv_lanes_fn to_planes, to_lanes;      /* a register group between its forms, in place, or memory to planes */
     tv_lanes_fn deinterleave, interleave; /* VE from and to memory */
     tv_lanes_fn lookup;
     tv_outer_s8_fn *outer; /* never NULL */
@@ -227,9 +227,10 @@ struct opennpu_machine {
     int32_t *acc;                    /* K x K, column after column, without the pending products */
     int8_t *pending_a, *pending_b;   /* operands of mma not yet added to ACC: rows of K */
     unsigned pending;
-    uint32_t column;   /* of ACC, for the next mma.last */
-    bool cleared;      /* ACC is zero, whatever `acc` holds */
-    uint8_t lane_form; /* bit per group of four rows: stored as lanes, not as byte planes */
+    uint32_t column;    /* of ACC, for the next mma.last */
+    bool cleared;       /* ACC is zero, whatever `acc` holds */
+    bool mostly_blocks; /* the last run_fast to its end executed most instructions in blocks, which are timed quickly */
+    uint8_t lane_form;  /* bit per group of four rows: stored as lanes, not as byte planes */
     uint8_t lut[OPENNPU_BANKS][OPENNPU_LUT_ENTRIES];
     tv_memory memory;
     opennpu_timing timing;

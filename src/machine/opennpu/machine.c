@@ -3,8 +3,8 @@
  *
  * There are two loops. run_traced steps one instruction at a time, emits events and respects a limit of ticks.
  * run_fast, used when nothing observes the run, keeps the position in a register and leaves the loop only for a fault
- * or the end. Both leave the same registers, memory, ticks and statistics, and so does run_fast with ticks that another
- * thread finds (times.c).
+ * or the end; it executes loops of mma and loads as blocks (block.h). Both leave the same registers, memory, ticks and
+ * statistics, and so does run_fast with ticks that another thread finds (times.c).
  *
  * Registers are stored as byte planes or as 32-bit lanes (registers.h), products of MMA are pending until something
  * reads ACC: address spaces, snapshots and faults convert and flush first. */
@@ -279,8 +279,8 @@ TV_INLINE bool step_fast(opennpu_machine *m, const opennpu_op *op, opennpu_engin
     return true;
 }
 
-/* Executes and times the block that begins with instruction `next`. Returns the number of its instructions; 0: none
- * begins there, nor at one of the next *skipped instructions. */
+/* Executes and times the block that begins with instruction `next`. Returns the number of its instructions; 0: there is
+ * none, and none is to be looked for in the first *skipped instructions. */
 static unsigned run_block(opennpu_machine *m, uint64_t next, uint64_t end, bool executed, bool timed, int64_t index,
                           unsigned *skipped)
 {
@@ -305,6 +305,7 @@ TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool
     const uint8_t *text = m->program->text;
     const uint64_t instruction_base = m->instructions - m->next;
     uint64_t next = m->next, block_min = executed && m->k != OPENNPU_K_MAX ? end : next; /* no block begins before it */
+    uint64_t in_blocks = 0;
     opennpu_fault why;
     while (next < end) {
         uint32_t word = tv_load_le32(text + next * 4);
@@ -317,11 +318,13 @@ TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool
         }
         const int64_t index = (int64_t)(instruction_base + next);
         bool done;
-        if (op->in_block && next >= block_min) {
+        if (op->in_block && next >= block_min &&
+            opennpu_may_begin_block(&m->decode_cache, text + next * 4, end - next)) {
             unsigned skipped;
             const unsigned count = run_block(m, next, end, executed, timed, index, &skipped);
             block_min = next + (count ? count : skipped);
             next += count;
+            in_blocks += count;
             continue; /* without a block `op` may be invalid */
         }
         if (op->engine == OPENNPU_ENGINE_VALU)
@@ -340,6 +343,7 @@ TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool
         m->executed[op->profile]++;
         next++;
     }
+    m->mostly_blocks = in_blocks > (next - m->next) / 2;
     set_next(m, next);
     return OUTCOME_DONE;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread works on a copy of the timing model, with a decode cache of its own. The copy becomes the machine's when
- * it has timed what was executed. If it has gone past a fault, it is dropped, and the instructions before the fault are
- * timed again. */
+/* The thread works on a copy of the timing model, with a decode cache and blocks of its own. The copy becomes the
+ * machine's when it has timed what was executed. If it has gone past a fault, it is dropped, and the instructions
+ * before the fault are timed again. */
 #include "machine/opennpu/times.h"
 
 #include <stdatomic.h>
@@ -39,7 +39,7 @@ static uint64_t time_words(const opennpu_machine *m, opennpu_decode_cache *cache
         if (!op)
             break;
         const int64_t number = (int64_t)(index + i - first);
-        if (op->in_block && i >= block_min) {
+        if (op->in_block && i >= block_min && opennpu_may_begin_block(cache, text + i * 4, end - i)) {
             unsigned skipped;
             opennpu_block *block = opennpu_find_block(m, cache, blocks, text + i * 4, end - i, &skipped);
             if (block)
@@ -91,7 +91,7 @@ static uint64_t duration_kind(uint64_t count)
 bool opennpu_times_begin(opennpu_machine *m, uint64_t end)
 {
     const uint64_t count = end > m->next ? end - m->next : 0;
-    const bool divisible = m->pool && m->mode == TV_MODE_FULL && count >= INSTRUCTIONS_MIN;
+    const bool divisible = m->pool && m->mode == TV_MODE_FULL && count >= INSTRUCTIONS_MIN && !m->mostly_blocks;
     opennpu_times *t = divisible ? times_of(m) : NULL;
     if (!t)
         return false;

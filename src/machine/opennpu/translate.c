@@ -7,6 +7,7 @@
  * used several times or outlive the block. Loads whose rows are overwritten before anything reads them are left out. */
 #include "machine/opennpu/translate.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "machine/opennpu/decode_cache.h"
@@ -16,7 +17,7 @@ enum {
     MOVES_MAX = 3 * OPENNPU_BLOCK_MAX + OPENNPU_L_MAX /* a load or two operands for each instruction, rows at the end */
 };
 
-/* ---- Which instructions are a block ---- */
+/* ---- Sequences ---- */
 
 /* The base of a register, which is added if there is none. NULL: there are too many. */
 static opennpu_block_base *find_base(opennpu_sequence *s, opennpu_rows rows)
@@ -79,7 +80,7 @@ void opennpu_find_sequence(const opennpu_machine *m, opennpu_decode_cache *cache
 
 /* Where a loaded row is first used as an operand. */
 typedef struct first_use {
-    bool used, outlives; /* the block; it is in a register then */
+    bool used, live_out; /* the block; it is in a register then */
     opennpu_block_row at;
 } first_use;
 
@@ -129,7 +130,7 @@ static void find_uses(translation *t)
     }
     for (unsigned row = 0; row < OPENNPU_L_MAX; row++)
         if (t->loads[row] >= 0)
-            t->uses[t->loads[row]][row - t->s->ops[t->loads[row]].rows[OPENNPU_RD].first].outlives = true;
+            t->uses[t->loads[row]][row - t->s->ops[t->loads[row]].rows[OPENNPU_RD].first].live_out = true;
 }
 
 /* Whether the load can write to pending operands: its rows are first used one after the other on the same side. */
@@ -144,7 +145,7 @@ static bool is_direct(const first_use *uses, unsigned rows)
 static bool is_dead(const first_use *uses, unsigned rows)
 {
     for (unsigned r = 0; r < rows; r++)
-        if (uses[r].used || uses[r].outlives)
+        if (uses[r].used || uses[r].live_out)
             return false;
     return true;
 }
@@ -202,7 +203,7 @@ static void translate(translation *t, const opennpu_sequence *s)
 }
 
 /* Groups that are needed as planes, and whose first access is not a load of all of their rows. */
-static uint8_t find_kept_groups(const translation *t)
+static uint8_t find_live_in_groups(const translation *t)
 {
     uint8_t kept = 0, overwritten = 0;
     for (unsigned i = 0; i < t->s->count; i++) {
@@ -234,6 +235,7 @@ static void count_op(opennpu_block *block, const opennpu_op *op)
     unsigned i = 0;
     while (i < block->profile_count && block->profiles[i].profile != op->profile)
         i++;
+    assert(i < OPENNPU_BLOCK_PROFILES);
     if (i == block->profile_count)
         block->profiles[block->profile_count++].profile = op->profile;
     block->profiles[i].count++;
@@ -249,7 +251,7 @@ static opennpu_block *make_block(const translation *t, const uint8_t *text)
     block->products = (uint8_t)s->products;
     block->base_count = (uint8_t)s->base_count;
     block->plane_groups = t->plane_groups;
-    block->kept_groups = find_kept_groups(t);
+    block->live_in_groups = find_live_in_groups(t);
     block->lane_groups = find_lane_groups(t);
     block->move_count = (uint16_t)t->move_count;
     for (unsigned i = 0; i < s->count; i++) {

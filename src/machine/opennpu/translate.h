@@ -5,7 +5,7 @@
 
 #include "machine/opennpu/block.h"
 
-/* Copies of the operations of a sequence that can be a block, and what they need. */
+/* Copies of the operations of a sequence that can be a block, and their base registers. */
 typedef struct opennpu_sequence {
     opennpu_op ops[OPENNPU_BLOCK_MAX];
     unsigned count, products, base_count;
