@@ -352,12 +352,49 @@ static void more_blocks_than_a_table_has_leave_what_their_instructions_leave(voi
     tv_program_free(program);
 }
 
+/* A load of 64 bytes at `addr` + `imm`, in a block that was executed with another address before. */
+static tv_status run_load_at(uint32_t addr, int imm)
+{
+    static source s;
+    tv_machine *machine = new_machine(0, TV_MODE_FULL);
+    tv_program *program;
+    tv_status status = TV_OK;
+    s.size = 0;
+    add_line(&s, ".target opennpu\n.rept 4\nld.vx vx1, %d(vr4)\n.rept 16\nmma.keep vx1, vx2\n.endr", imm);
+    add_line(&s, "vadd vr6, vr0, vr1\n.endr");
+    assert_int_equal(tv_program_assemble("load.s", s.text, s.size, NULL, NULL, &program), TV_OK);
+    for (unsigned i = 0; i < 2 && status == TV_OK; i++) {
+        const uint32_t base[64] = {i ? addr : MEM_BYTES / 2};
+        assert_int_equal(tv_machine_write(machine, "vr", 4, base, sizeof base, NULL), TV_OK);
+        assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+        status = tv_machine_run(machine, NULL, NULL);
+    }
+    usage u = {0};
+    add_usage(machine, program, &u);
+    assert_true(u.found > 0);
+    tv_machine_free(machine);
+    tv_program_free(program);
+    return status;
+}
+
+static void loads_of_a_block_fault_from_the_first_byte_outside_memory_on(void **state)
+{
+    (void)state;
+    assert_int_equal(run_load_at(MEM_BYTES - 64, 0), TV_OK);
+    assert_int_equal(run_load_at(MEM_BYTES - 63, 0), TV_FAULT);
+    assert_int_equal(run_load_at(MEM_BYTES, -64), TV_OK);
+    assert_int_equal(run_load_at(1, -1), TV_OK);
+    assert_int_equal(run_load_at(0, -1), TV_FAULT);
+    assert_int_equal(run_load_at(UINT32_MAX, 1), TV_OK); /* addresses wrap */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_leave_what_their_instructions_leave),
         cmocka_unit_test(blocks_without_ticks_leave_what_their_instructions_leave),
         cmocka_unit_test(blocks_without_data_take_the_ticks_of_their_instructions),
+        cmocka_unit_test(loads_of_a_block_fault_from_the_first_byte_outside_memory_on),
         cmocka_unit_test(more_blocks_than_a_table_has_leave_what_their_instructions_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
