@@ -42,8 +42,7 @@ static uint64_t hash_words(const uint8_t *text, unsigned count)
     return count % 2 ? add_to_hash(hash, tv_load_le32(text + 4 * (size_t)(count - 1))) : hash;
 }
 
-/* The hash of some of the first OPENNPU_BLOCK_MIN words: the first ones, which alone would differ in few loops of a
- * product, and the last. */
+/* The hash of the first and the last of OPENNPU_BLOCK_MIN words; the first ones are the same in many loops. */
 static uint64_t hash_start(const uint8_t *text)
 {
     enum { HASHED = 4 };
@@ -54,9 +53,9 @@ static uint64_t hash_start(const uint8_t *text)
 /* Remembers the hash of a sequence; whether it was known. */
 static bool is_repeated(opennpu_blocks *blocks, uint64_t hash)
 {
-    uint64_t *candidates = &blocks->candidates[hash >> (64 - CANDIDATE_BITS)];
-    const bool known = *candidates == hash;
-    *candidates = hash;
+    uint64_t *candidate = &blocks->candidates[hash >> (64 - CANDIDATE_BITS)];
+    const bool known = *candidate == hash;
+    *candidate = hash;
     return known;
 }
 

@@ -303,8 +303,8 @@ static unsigned run_block(opennpu_machine *m, uint64_t next, uint64_t end, bool 
 TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool timed)
 {
     const uint8_t *text = m->program->text;
-    const uint64_t instruction_base = m->instructions - m->next;
-    uint64_t next = m->next, block_min = executed && m->k != OPENNPU_K_MAX ? end : next; /* no block begins before it */
+    const uint64_t first = m->next, instruction_base = m->instructions - first;
+    uint64_t next = first, block_min = executed && m->k != OPENNPU_K_MAX ? end : next; /* no block begins before it */
     uint64_t in_blocks = 0;
     opennpu_fault why;
     while (next < end) {
@@ -343,7 +343,7 @@ TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool
         m->executed[op->profile]++;
         next++;
     }
-    m->mostly_blocks = in_blocks > (next - m->next) / 2;
+    m->mostly_blocks = in_blocks > (next - first) / 2;
     set_next(m, next);
     return OUTCOME_DONE;
 }

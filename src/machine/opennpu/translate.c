@@ -80,7 +80,7 @@ void opennpu_find_sequence(const opennpu_machine *m, opennpu_decode_cache *cache
 
 /* Where a loaded row is first used as an operand. */
 typedef struct first_use {
-    bool used, live_out; /* the block; it is in a register then */
+    bool used, live_out; /* as an operand; after the block, when it is in a register */
     opennpu_block_row at;
 } first_use;
 
@@ -205,19 +205,19 @@ static void translate(translation *t, const opennpu_sequence *s)
 /* Groups that are needed as planes, and whose first access is not a load of all of their rows. */
 static uint8_t find_live_in_groups(const translation *t)
 {
-    uint8_t kept = 0, overwritten = 0;
+    uint8_t live_in = 0, overwritten = 0;
     for (unsigned i = 0; i < t->s->count; i++) {
         const opennpu_op *op = &t->s->ops[i];
         const uint8_t group = group_bit(op->rows[OPENNPU_RD].first);
         if (is_product(op))
-            kept |= (uint8_t)((group_bit(op->rows[OPENNPU_RS1].first) | group_bit(op->rows[OPENNPU_RS2].first)) &
-                              ~overwritten);
+            live_in |= (uint8_t)((group_bit(op->rows[OPENNPU_RS1].first) | group_bit(op->rows[OPENNPU_RS2].first)) &
+                                 ~overwritten);
         else if (op->rows[OPENNPU_RD].count < OPENNPU_GROUP_ROWS)
-            kept |= (uint8_t)(group & ~overwritten);
+            live_in |= (uint8_t)(group & ~overwritten);
         else
-            overwritten |= (uint8_t)(group & ~kept);
+            overwritten |= (uint8_t)(group & ~live_in);
     }
-    return kept;
+    return live_in;
 }
 
 /* Groups that the sequence loads as lanes. */
