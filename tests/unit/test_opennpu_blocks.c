@@ -140,16 +140,24 @@ static tv_program *make_program(unit_rng *rng, unsigned run)
 
 enum { SLOW, FAST, STOPPED, THREADS, MACHINES };
 
+/* Lanes of the machine: 64 for most seeds, because only then blocks are executed. */
+static unsigned lanes_of(uint64_t seed)
+{
+    static const unsigned lanes[] = {64, 64, 32, 64, 64, 16, 64, 4};
+    return lanes[(seed + seed / 8) % 8];
+}
+
 static tv_machine *new_machine(uint64_t seed, tv_mode mode)
 {
     static const char *const latencies[] = {"4", "1", "2", "23", "200"};
     tv_config *config;
     tv_machine *machine;
-    char bytes[16];
+    char bytes[16], lanes[16];
+    snprintf(lanes, sizeof lanes, "%u", lanes_of(seed));
     snprintf(bytes, sizeof bytes, "%d", MEM_BYTES);
     assert_int_equal(tv_config_new("opennpu", NULL, &config), TV_OK);
     assert_int_equal(tv_config_set(config, "mem.bytes", bytes, NULL), TV_OK);
-    assert_int_equal(tv_config_set(config, "vector.k", seed % 4 == 3 ? "16" : "64", NULL), TV_OK);
+    assert_int_equal(tv_config_set(config, "vector.k", lanes, NULL), TV_OK);
     assert_int_equal(tv_config_set(config, "vector.l", "32", NULL), TV_OK);
     assert_int_equal(tv_config_set(config, "ld.latency", latencies[seed % 5], NULL), TV_OK);
     assert_int_equal(tv_machine_new(config, mode, NULL, &machine), TV_OK);
@@ -183,7 +191,7 @@ static void write_bases(tv_machine *const *machines, unit_rng *rng, uint64_t see
         for (unsigned b = 0; b < 4; b++)
             base[b] = (uint8_t)((addr & ~UINT64_C(3)) >> (8 * b));
         for (unsigned m = 0; m < MACHINES; m++)
-            assert_int_equal(tv_machine_write(machines[m], "vr", reg, base, seed % 4 == 3 ? 64 : 256, NULL), TV_OK);
+            assert_int_equal(tv_machine_write(machines[m], "vr", reg, base, 4 * lanes_of(seed), NULL), TV_OK);
     }
 }
 
@@ -298,9 +306,9 @@ static void compare_seeds(uint64_t first, tv_mode mode)
     usage u = {0};
     for (uint64_t seed = first; seed < first + SEEDS; seed += unit_sample(), seeds++)
         compare_runs(seed, mode, &u);
-    assert_true(u.found > 4 * seeds);
+    assert_true(u.found > seeds);
     if (mode != TV_MODE_FUNCTIONAL)
-        assert_true(u.recorded > 4 * seeds && u.repeated > seeds);
+        assert_true(u.recorded > seeds && u.repeated > seeds / 2);
 }
 
 static void blocks_leave_what_their_instructions_leave(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks: sequences of mma and loads of whole registers that programs repeat, as the products of matrices do. One is
- * translated (translate.h) when its words occur for the second time; then its loads write to the pending operands of
+ * translated (translate.h) when its words occur again; then its loads write to the pending operands of
  * mma where they can, and its instructions are not dispatched one by one. Registers, memory, ticks and statistics are
  * those of its instructions. With another K than OPENNPU_K_MAX blocks are timed, but not executed. */
 #ifndef TV_MACHINE_OPENNPU_BLOCK_H
@@ -78,7 +78,7 @@ typedef struct opennpu_block_timing {
 } opennpu_block_timing;
 
 typedef struct opennpu_block {
-    uint64_t hash; /* of its first words */
+    uint64_t hash; /* of some of its first words */
     uint8_t text[4 * OPENNPU_BLOCK_MAX];
     uint8_t count, products, base_count, profile_count;
     uint8_t hits;           /* how often it was found since its entry was to be replaced, roughly */

@@ -66,10 +66,11 @@ static unsigned set_of(uint64_t hash) { return (unsigned)(hash >> (64 - SET_BITS
 static opennpu_block **find_victim(opennpu_blocks *blocks, uint64_t hash)
 {
     const unsigned set = set_of(hash);
-    opennpu_block **entry = &blocks->sets[set][blocks->victims[set]++ % SET_ENTRIES];
+    opennpu_block **entry = &blocks->sets[set][blocks->victims[set] % SET_ENTRIES];
     if (!*entry || !(*entry)->hits)
         return entry;
     (*entry)->hits--;
+    blocks->victims[set]++;
     return NULL;
 }
 
@@ -89,11 +90,12 @@ static __attribute__((noinline)) opennpu_block *add_block(const opennpu_machine 
         return NULL;
     block->hash = hash;
     free(*entry);
+    blocks->victims[set_of(hash)]++;
     return *entry = block;
 }
 
 /* Whether the first OPENNPU_BLOCK_MIN instructions are a sequence, as far as they are decoded: the rules of translate.c
- * without its copies. *skipped is how many of them are. */
+ * without its copies and its limit of bases. *skipped is how many of them are. */
 static bool may_be_block(const opennpu_decode_cache *cache, const uint8_t *text, unsigned *skipped)
 {
     uint32_t rows_written = 0;

@@ -229,7 +229,7 @@ struct opennpu_machine {
     unsigned pending;
     uint32_t column;    /* of ACC, for the next mma.last */
     bool cleared;       /* ACC is zero, whatever `acc` holds */
-    bool mostly_blocks; /* the last run_fast to its end executed most instructions in blocks, which are timed quickly */
+    bool mostly_blocks; /* most instructions of the last run were in blocks, which are timed quickly */
     uint8_t lane_form;  /* bit per group of four rows: stored as lanes, not as byte planes */
     uint8_t lut[OPENNPU_BANKS][OPENNPU_LUT_ENTRIES];
     tv_memory memory;
