@@ -109,7 +109,8 @@ static void add_others(source *s, unit_rng *rng)
     case 5:
         add_line(s, "mma.reset");
         break;
-    default:
+    case 6:
+    case 7: /* nothing between two fragments */
         break;
     }
 }
@@ -227,8 +228,8 @@ static void add_usage(tv_machine *machine, const tv_program *program, usage *u)
                                                   program->instruction_count - i, &skipped);
         if (block && block->hits > 1) {
             u->found++;
-            u->recorded += block->next_timing > 0;
-            u->repeated += block->next_timing > 0 && block->hits > block->next_timing;
+            u->recorded += block->recorded > 0;
+            u->repeated += block->recorded > 0 && block->hits > block->recorded;
         }
         if (block)
             block->hits = 0;

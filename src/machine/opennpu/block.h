@@ -66,7 +66,6 @@ typedef struct opennpu_block_account {
 /* What a block that begins in state `entry` changes; ticks are relative to its first one, instructions to its first
  * one. */
 typedef struct opennpu_block_timing {
-    bool valid;
     opennpu_block_entry entry;
     uint32_t ticks, last_completion;
     uint32_t rows, in_flight; /* rows whose results take more than a tick; of these, those in flight at its end */
@@ -80,10 +79,10 @@ typedef struct opennpu_block_timing {
 typedef struct opennpu_block {
     uint64_t hash; /* of some of its first words */
     uint8_t text[4 * OPENNPU_BLOCK_MAX];
-    uint8_t count, products, base_count, profile_count;
+    uint8_t count, products, profile_count;
+    uint8_t base_count;     /* 0: it has no loads */
     uint8_t hits;           /* how often it was found since its entry was to be replaced, roughly */
     bool clears;            /* its first mma clears ACC */
-    bool loads;             /* it has loads */
     uint8_t plane_groups;   /* accessed as byte planes */
     uint8_t live_in_groups; /* of these, those whose contents on entry it needs */
     uint8_t lane_groups;    /* loaded as lanes */
@@ -91,7 +90,7 @@ typedef struct opennpu_block {
     uint32_t rows; /* that it reads or writes */
     opennpu_block_base bases[OPENNPU_BLOCK_BASES];
     opennpu_block_profile profiles[OPENNPU_BLOCK_PROFILES];
-    unsigned next_timing; /* to be replaced */
+    unsigned recorded; /* number of timings so far, of which the last OPENNPU_BLOCK_TIMINGS are kept */
     opennpu_block_timing timings[OPENNPU_BLOCK_TIMINGS];
     opennpu_block_move moves[];
 } opennpu_block;

@@ -16,7 +16,7 @@
 /* Describes the state in which the block begins. False: it does not fit an entry. */
 static bool find_entry(const opennpu_timing *t, const opennpu_block *block, opennpu_block_entry *entry)
 {
-    const uint64_t port = block->loads && t->port_free > t->next_tick ? t->port_free - t->next_tick : 0;
+    const uint64_t port = block->base_count && t->port_free > t->next_tick ? t->port_free - t->next_tick : 0;
     uint64_t max = port;
     *entry = (opennpu_block_entry){.port = (uint16_t)port};
     if (t->last_completion <= t->next_tick)
@@ -32,8 +32,8 @@ static bool find_entry(const opennpu_timing *t, const opennpu_block *block, open
 
 static const opennpu_block_timing *find_timing(const opennpu_block *block, const opennpu_block_entry *entry)
 {
-    for (unsigned i = 0; i < OPENNPU_BLOCK_TIMINGS; i++)
-        if (block->timings[i].valid && memcmp(&block->timings[i].entry, entry, sizeof *entry) == 0)
+    for (unsigned i = 0; i < OPENNPU_BLOCK_TIMINGS && i < block->recorded; i++)
+        if (memcmp(&block->timings[i].entry, entry, sizeof *entry) == 0)
             return &block->timings[i];
     return NULL;
 }
@@ -72,8 +72,8 @@ static void record_timing(opennpu_block *block, const opennpu_block_entry *entry
                           const opennpu_timing *after, uint64_t last_completion, int64_t index)
 {
     const uint64_t first = before->next_tick;
-    opennpu_block_timing *timing = &block->timings[block->next_timing++ % OPENNPU_BLOCK_TIMINGS];
-    *timing = (opennpu_block_timing){.valid = true, .entry = *entry, .ticks = (uint32_t)(after->next_tick - first)};
+    opennpu_block_timing *timing = &block->timings[block->recorded++ % OPENNPU_BLOCK_TIMINGS];
+    *timing = (opennpu_block_timing){.entry = *entry, .ticks = (uint32_t)(after->next_tick - first)};
     timing->last_completion = (uint32_t)(tv_max_u64(last_completion, first) - first);
     for (unsigned row = 0; row < OPENNPU_L_MAX; row++) {
         if (after->writer[row] == before->writer[row])
@@ -84,7 +84,7 @@ static void record_timing(opennpu_block *block, const opennpu_block_entry *entry
         if (after->completes[row] > after->next_tick)
             timing->in_flight |= UINT32_C(1) << row;
     }
-    if (block->loads) {
+    if (block->base_count) {
         timing->port_start = (uint32_t)(after->port_start - first);
         timing->port_free = (uint32_t)(after->port_free - first);
         timing->port_owner = (uint8_t)(after->port_owner - index);
@@ -126,7 +126,7 @@ static void apply_timing(opennpu_timing *t, const opennpu_block *block, const op
     t->in_flight = (t->in_flight & ~timing->rows) | timing->in_flight;
     t->last_completion = tv_max_u64(t->last_completion, first + timing->last_completion);
     t->next_tick = first + timing->ticks;
-    if (block->loads) {
+    if (block->base_count) {
         t->port_start = first + timing->port_start;
         t->port_free = first + timing->port_free;
         t->port_owner = index + timing->port_owner;
@@ -145,7 +145,7 @@ void opennpu_time_block(const opennpu_machine *m, opennpu_decode_cache *cache, o
                         int64_t index)
 {
     opennpu_block_entry entry;
-    if (block->loads)
+    if (block->base_count)
         opennpu_account_port(t, UINT64_MAX);
     const bool is_entry = find_entry(t, block, &entry);
     const opennpu_block_timing *timing = is_entry ? find_timing(block, &entry) : NULL;

@@ -94,25 +94,15 @@ static __attribute__((noinline)) opennpu_block *add_block(const opennpu_machine 
     return *entry = block;
 }
 
-/* Whether the first OPENNPU_BLOCK_MIN instructions are a sequence, as far as they are decoded: the rules of translate.c
- * without its copies and its limit of bases. *skipped is how many of them are. */
+/* Whether the first OPENNPU_BLOCK_MIN instructions are a sequence, as far as they are decoded, whatever its number of
+ * bases. *skipped is how many of them are. */
 static bool may_be_block(const opennpu_decode_cache *cache, const uint8_t *text, unsigned *skipped)
 {
-    uint32_t rows_written = 0;
-    bool has_product = false;
+    opennpu_sequence_state state = {0};
     for (*skipped = 0; *skipped < OPENNPU_BLOCK_MIN; ++*skipped) {
         const opennpu_op *op = opennpu_find_decoded(cache, tv_load_le32(text + 4 * (size_t)*skipped));
-        if (!op || !op->in_block)
+        if (!op || !opennpu_extend_sequence(&state, op))
             return false;
-        if (op->engine == OPENNPU_ENGINE_MMA) {
-            if (has_product && !op->sat)
-                return false;
-            has_product = true;
-        } else {
-            if (rows_written & op->rows_read)
-                return false;
-            rows_written |= op->rows_written;
-        }
     }
     return true;
 }

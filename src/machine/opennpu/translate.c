@@ -32,31 +32,23 @@ static opennpu_block_base *find_base(opennpu_sequence *s, opennpu_rows rows)
     return base;
 }
 
-/* Appends a load unless its address is in a register that the sequence writes. */
-static bool append_load(opennpu_sequence *s, const opennpu_op *op)
+/* Adds the bytes of a load to its base. False: there are too many bases. */
+static bool add_load(opennpu_sequence *s, const opennpu_op *op)
 {
-    opennpu_block_base *base = s->rows_written & op->rows_read ? NULL : find_base(s, op->rows[OPENNPU_RS1]);
+    opennpu_block_base *base = find_base(s, op->rows[OPENNPU_RS1]);
     if (!base)
         return false;
     const int16_t end = (int16_t)(op->imm + op->port_bytes);
     base->first = op->imm < base->first ? op->imm : base->first;
     base->end = end > base->end ? end : base->end;
-    s->rows_written |= op->rows_written;
     return true;
 }
 
-/* Appends an mma. Only the first may clear ACC. */
-static bool append_product(opennpu_sequence *s, const opennpu_op *op)
-{
-    if (s->products == OPENNPU_BLOCK_PRODUCTS || (s->products && !op->sat))
-        return false;
-    s->products++;
-    return true;
-}
+static bool is_product(const opennpu_op *op) { return op->engine == OPENNPU_ENGINE_MMA; }
 
 static bool append_op(opennpu_sequence *s, const opennpu_op *op)
 {
-    if (!op->in_block || !(op->engine == OPENNPU_ENGINE_MMA ? append_product(s, op) : append_load(s, op)))
+    if (!opennpu_extend_sequence(&s->state, op) || (!is_product(op) && !add_load(s, op)))
         return false;
     s->ops[s->count++] = *op;
     return true;
@@ -67,8 +59,8 @@ void opennpu_find_sequence(const opennpu_machine *m, opennpu_decode_cache *cache
 {
     const unsigned max = (unsigned)tv_min_u64(available, OPENNPU_BLOCK_MAX);
     opennpu_illegal illegal;
-    s->count = s->products = s->base_count = 0;
-    s->rows_written = 0;
+    s->count = s->base_count = 0;
+    s->state = (opennpu_sequence_state){0};
     while (s->count < max) {
         const opennpu_op *op = opennpu_decode_cached(m, cache, tv_load_le32(text + 4 * (size_t)s->count), &illegal);
         if (!op || !append_op(s, op))
@@ -93,8 +85,6 @@ typedef struct translation {
     opennpu_block_move moves[MOVES_MAX];
     unsigned move_count;
 } translation;
-
-static bool is_product(const opennpu_op *op) { return op->engine == OPENNPU_ENGINE_MMA; }
 
 static uint8_t group_bit(unsigned row) { return (uint8_t)(1u << row / OPENNPU_GROUP_ROWS); }
 
@@ -248,7 +238,7 @@ static opennpu_block *make_block(const translation *t, const uint8_t *text)
     if (!block)
         return NULL;
     block->count = (uint8_t)s->count;
-    block->products = (uint8_t)s->products;
+    block->products = (uint8_t)s->state.products;
     block->base_count = (uint8_t)s->base_count;
     block->plane_groups = t->plane_groups;
     block->live_in_groups = find_live_in_groups(t);
@@ -257,7 +247,6 @@ static opennpu_block *make_block(const translation *t, const uint8_t *text)
     for (unsigned i = 0; i < s->count; i++) {
         const opennpu_op *op = &s->ops[i];
         block->rows |= op->rows_read | op->rows_written;
-        block->loads |= !is_product(op);
         block->clears |= is_product(op) && !op->sat;
         count_op(block, op);
     }

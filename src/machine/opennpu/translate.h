@@ -5,12 +5,36 @@
 
 #include "machine/opennpu/block.h"
 
-/* Copies of the operations of a sequence that can be a block, and their base registers. */
+/* What decides whether another operation may follow in a sequence that can be a block. */
+typedef struct opennpu_sequence_state {
+    unsigned products;
+    uint32_t rows_written;
+} opennpu_sequence_state;
+
+/* Adds the operation. False: it cannot be in the sequence, because only the first mma may clear ACC, because the
+ * sequence has written the address of a load, or because it is neither. */
+static inline bool opennpu_extend_sequence(opennpu_sequence_state *state, const opennpu_op *op)
+{
+    if (!op->in_block)
+        return false;
+    if (op->engine == OPENNPU_ENGINE_MMA) {
+        if (state->products == OPENNPU_BLOCK_PRODUCTS || (state->products && !op->sat))
+            return false;
+        state->products++;
+        return true;
+    }
+    if (state->rows_written & op->rows_read)
+        return false;
+    state->rows_written |= op->rows_written;
+    return true;
+}
+
+/* Copies of the operations of a sequence, and their base registers. */
 typedef struct opennpu_sequence {
     opennpu_op ops[OPENNPU_BLOCK_MAX];
-    unsigned count, products, base_count;
+    unsigned count, base_count;
     opennpu_block_base bases[OPENNPU_BLOCK_BASES];
-    uint32_t rows_written;
+    opennpu_sequence_state state;
 } opennpu_sequence;
 
 /* Finds the longest sequence that begins with the words at `text`, of which `available` follow. It may be empty. */
