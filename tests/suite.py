@@ -3,7 +3,8 @@
 
 A suite makes one Suite, hands it test functions or single checks, and ends with `sys.exit(suite.finish())`, which prints
 `N passed, M failed`. Options that every suite takes: -k WORD (only tests whose names contain WORD), --rebase (write golden
-texts and show what changed), --sanitized (wider bounds, because a sanitizer takes more time and memory).
+texts and show what changed), --sanitized (wider bounds, because a sanitizer takes more time and memory), --times (how long
+each test function took, and how many commands it called).
 """
 
 import argparse
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
 
 sys.dont_write_bytecode = True
@@ -44,6 +46,7 @@ def parse_arguments(doc, *positional, rest=None, extra=()):
     ap.add_argument("-k", dest="word", metavar="WORD", default="", help="only tests whose names contain WORD")
     ap.add_argument("--rebase", action="store_true", help="write the golden texts and show what changed")
     ap.add_argument("--sanitized", action="store_true", help="wider bounds of time and memory")
+    ap.add_argument("--times", action="store_true", help="how long each test took, and how many commands it called")
     for name, default in extra:
         if default is False:
             ap.add_argument(name, action="store_true")
@@ -52,14 +55,35 @@ def parse_arguments(doc, *positional, rest=None, extra=()):
     return ap.parse_intermixed_args()
 
 
+WITHOUT_LEAKS = ":detect_leaks=0"
+LEAKS = os.environ.get("ASAN_OPTIONS", "").replace(WITHOUT_LEAKS, "")  # a suite may have started this one
+COMMANDS = itertools.count()
+
+
+def detect_leaks_sometimes(event, _):
+    """With a sample of the cases leaks are looked for in a quarter of the commands: a third of a short command's time."""
+    if event == "subprocess.Popen":
+        os.environ["ASAN_OPTIONS"] = LEAKS if next(COMMANDS) % 4 == 0 else LEAKS + WITHOUT_LEAKS
+
+
+if SAMPLE > 1 and "detect_leaks=1" in LEAKS:
+    sys.addaudithook(detect_leaks_sometimes)
+
+
+def is_left_out():
+    """Whether a case that is one of many is not among those that `sample` would choose: called once for each."""
+    return SAMPLE > 1 and 3 * next(SAMPLE_CALLS) % SAMPLE != 0
+
+
 class Suite:
     def __init__(self, trivet=None, options=None, bounds=(60, 1500)):
         """`bounds`: seconds and megabytes of a command that run_bounded starts."""
         self.trivet = os.path.abspath(trivet) if trivet else None
         self.rebase = bool(options and options.rebase)
         self.word = options.word if options else ""
+        self.times = options.times if options else False
         self.bounds = bounds
-        self.passed = self.failed = 0
+        self.passed = self.failed = self.command_count = 0
         self.scratch = tempfile.TemporaryDirectory(prefix="trivet-test-")
         self.folder = self.scratch.name
         self.launcher = None
@@ -84,11 +108,14 @@ class Suite:
         for test in tests:
             if self.word not in test.__name__:
                 continue
+            begin, commands = time.monotonic(), self.command_count
             try:
                 test(*arguments)
                 self.check(test.__name__, None)
             except Exception:  # pylint: disable=broad-except
                 self.check(test.__name__, traceback.format_exc())
+            if self.times:
+                print("%6.1f s, %5d commands: %s" % (time.monotonic() - begin, self.command_count - commands, test.__name__), flush=True)
 
     def finish(self):
         """Prints the counts and returns the exit status."""
@@ -127,6 +154,7 @@ class Suite:
 
     def call(self, *arguments, data=None, cwd=None, seconds=120):
         """Exit status, standard output and standard error (as bytes and text) of the command."""
+        self.command_count += 1
         p = subprocess.run([self.trivet, *arguments], cwd=cwd or self.folder, input=data if data is not None else b"",
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=seconds, check=False)
         return p.returncode, p.stdout, p.stderr.decode("utf-8", "replace")
@@ -136,6 +164,7 @@ class Suite:
         if not self.launcher:
             self.launcher = subprocess.Popen([sys.executable, os.path.abspath(__file__)], stdin=subprocess.PIPE,
                                              stdout=subprocess.PIPE, text=True)
+        self.command_count += 1
         seconds, megabytes = self.bounds
         self.launcher.stdin.write(json.dumps([seconds, self.folder, self.trivet, *arguments]) + "\n")
         self.launcher.stdin.flush()

@@ -264,7 +264,7 @@ def examples_of_help_texts_work(t):
     path = os.path.dirname(t.trivet) + os.pathsep + os.environ["PATH"]
     commands = re.findall(r"^  ([a-z]+) ", t.call("help")[1], re.M)
     t.expect("trivet help lists the commands", len(commands) >= 13, commands)
-    for command in commands:
+    for command in sample(commands):
         text = t.call(command, "--help")[1]
         examples = re.findall(r"^  (.*\btrivet .*?)(?:  +#.*)?$", text[text.index("\nexamples:\n"):], re.M)
         t.expect(command + " has examples", examples)
@@ -298,7 +298,7 @@ def options_are_checked(t):
     trace = t.path("options.json")
     t.envelope(0, "run", source, "--trace", trace)
     hot = t.write("hot.s", ".target pccx\n memset fmap_shape[0], 16, 1, 1\n")
-    for arguments in (
+    for arguments in sample((
             ("asm", source, "--format", "coff"), ("asm", queue, "--format", "elf"), ("asm", source, "-o", t.path("a.elf"), "-l", t.path("a.elf")),
             ("asm", source, "-D", "=1"), ("asm", source, source),
             ("dis", "--word", "0x0"), ("dis", source, "--word", "0x0"), ("dis", "-t", "cmdq", "--word", "0x0"), ("dis", "-t", "opennpu", "--word", "0x100000000"),
@@ -327,7 +327,7 @@ def options_are_checked(t):
             ("llm", t.model, "--context", "0"), ("llm", t.model, "--prompt-tokens", "x"), ("llm", t.model, "--threads", "300"), ("llm", t.model, "--weight-bits", "5"),
             ("llm", t.model, "--weight-bits", "9"), ("llm", t.model, "--activation-bits", "9"), ("llm", t.model, "--activation-bits", "17"), ("llm", t.model, "--seed", "x"),
             ("llm", t.model, "--system", "x"), ("llm", t.model, "--quantization"), ("llm", t.model, "--info", "--quantization"),
-            ("llm", t.model, "--info", "--quantization", "-t", "host"), ("x" * 70,), ("run", source, "--" + "x" * 70), ("run", source, "--r"), ("run", source, "-Z")):
+            ("llm", t.model, "--info", "--quantization", "-t", "host"), ("x" * 70,), ("run", source, "--" + "x" * 70), ("run", source, "--r"), ("run", source, "-Z"))):
         code, out, err = t.call(*arguments, data="")
         t.expect("%.100s is rejected" % " ".join(arguments).replace(t.folder, "…"), code == 2 and "error: " in err and "TV-" in err, (code, out[:200], err[:300]))
     t.equal("nothing was written", [f for f in ("a.elf", "x.json", "x.html", "x.csv", "x.gif", "saved") if os.path.exists(t.path(f))], [])
@@ -502,7 +502,7 @@ def examples_run_alone(t):
     files = [f for f in sorted(glob.glob(os.path.join(ROOT, "examples/*/*.s")) + glob.glob(os.path.join(ROOT, "examples/*/*.json")))
              if not f.endswith(skipped)]
     t.expect("there are examples of each machine", len(files) > 15, files)
-    for path in files:
+    for path in sample(files):
         name = os.path.relpath(path, ROOT)
         t.envelope(0, "run", name)
         t.envelope(1 if name == HAZARD else 0, "check", name)

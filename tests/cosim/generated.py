@@ -60,7 +60,7 @@ def the_same_seed_gives_the_same_program(t):
 
 def programs_run_without_faults(t):
     for target, config in MACHINES.items():
-        for seed in range(5):
+        for seed in suites.sample(range(5)):
             path = generate(t, "run.elf", target, "-n", "1000", "--seed", str(seed))
             code, _, err = t.call("run", path, *config, "-q")
             t.expect("%s seed %d" % (target, seed), code == 0 and not err, err)
@@ -91,9 +91,9 @@ def run_opennpu_model(source, words):
 
 
 def the_independent_models_agree(t):
-    changed = 0
+    changed, seeds = 0, suites.sample(range(10, 14))
     for target, space, model in (("pccx", "host", run_pccx_model), ("opennpu", "mem", run_opennpu_model)):
-        for seed in range(10, 14):
+        for seed in seeds:
             options = ("-n", "150", "--seed", str(seed))
             source = read(generate(t, "m.s", target, *options))
             words = words_of(generate(t, "m.hex", target, *options))
@@ -103,7 +103,7 @@ def the_independent_models_agree(t):
             memory = model(source, words)
             t.expect("%s memory, seed %d" % (target, seed), memory == read(t.path("m.bin"), "rb"))
             changed += memory != data_of(source)
-    t.expect("programs that change memory", changed >= 6, changed)
+    t.expect("programs that change memory", 4 * changed >= 6 * len(seeds), changed)
 
 
 def counts_of(t, target, *options):

@@ -262,7 +262,7 @@ def main():
     t = Faults(options)
     first = getattr(options, "from")
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for name, arguments in read_matrix():
+        for name, arguments in suite.sample(read_matrix()):
             first = "" if name == first else first
             if options.word not in name or first:
                 continue

@@ -343,7 +343,7 @@ class Suite(suite.Suite):
 
     def language_model(self, browser):
         """A short text on each machine: its steps, which end with the run, and the layers of the model."""
-        for target in ("pccx", "opennpu", "cmdq"):
+        for target in suite.sample(("pccx", "opennpu", "cmdq")):
             name = "llm-" + target
             self.write(name, "llm", os.path.join(ROOT, "models/shakespeare.gguf"), "-t", target, "-p", "A", "-n", "3")
             counts = self.compare(name)
@@ -367,7 +367,7 @@ class Suite(suite.Suite):
 
     def run(self):
         with webdriver.Browser() as browser:
-            for name, source in PROGRAMS:
+            for name, source in suite.sample(PROGRAMS):
                 self.run_program(name, os.path.join(ROOT, source))
                 self.page(browser, name, self.compare(name))
             self.manual(browser)

@@ -19,7 +19,7 @@ import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from suite import ROOT, Suite, parse_arguments, sample  # noqa: E402
+from suite import ROOT, Suite, is_left_out, parse_arguments, sample  # noqa: E402
 
 ERROR = re.compile(r"(?P<file>[^:\n]+):(?:(?P<line>\d+):(?P<column>\d+):)? error: (?P<message>.*) \[(?P<code>TV-\w+)\]$", re.M)
 
@@ -42,6 +42,8 @@ class Runner(Suite):
 
     def reject(self, name, data, code, place=None, says=""):
         """`place`: line and column, or only the line."""
+        if is_left_out():
+            return
         self.write("bad.json", data)
         status, text, wrong = self.run_bounded(["trace", "bad.json"])
         found = ERROR.search(text)
@@ -72,7 +74,11 @@ def trace(*events, samples=(), summary=None, config=None, **more):
 
 
 def examples(t):
-    """Name and arguments of every example that runs. Traces with steps of a model are in the unit tests."""
+    """Name and arguments of the examples that run. Traces with steps of a model are in the unit tests."""
+    return sample(every_example())
+
+
+def every_example():
     for machine, ending in (("pccx", "*.s"), ("opennpu", "*.s"), ("cmdq", "*.json")):
         for path in sorted(glob.glob(os.path.join(ROOT, "examples", machine, ending))):
             if path.endswith(".expect.json"):
@@ -363,7 +369,7 @@ def damaged(t):
     whole = json.dumps(trace(event(bytes=3, file="a.s", line=1), event("STALL_EVENT", reason="raw", waits_for=0)))
     t.write("a.json", whole)
     t.good("trace", "a.json")
-    for size in sample(range(len(whole) - 1)):
+    for size in range(len(whole) - 1):
         t.reject("cut at %d" % size, whole[:size], "TV-T001")
     t.reject("more behind", whole + "x", "TV-T001")
     t.reject("another object", whole + "{}", "TV-T001")
@@ -412,7 +418,7 @@ def wrong_members(t):
         return lambda f: f["timeline_events"][which]["details"].__setitem__(key, value)
 
     for key in ("start_cycle", "end_cycle", "engine_id"):
-        for value in sample(("1", -1, 1.0, 1.5, None, True, [], {}, 2 ** 62, 10 ** 30)):
+        for value in ("1", -1, 1.0, 1.5, None, True, [], {}, 2 ** 62, 10 ** 30):
             one("%s %r" % (key, value), member(key, value), says=key)
     for key in ("type", "engine", "op", "layer_id"):
         for value in (1, True, [], {}):
@@ -460,6 +466,8 @@ def hostile(t):
     t.reject("a large extra", head + one[:-1] + ', "x": [' + "1," * (4 << 20), "TV-T003", says="larger")
     t.reject("many extras", head + one[:-1] + "".join(', "x%d": 1' % i for i in range(400000)) + "}", "TV-T003", says="larger")
     t.reject("white space", head + " " * (20 << 20), "TV-T003", says="without a value")
+    if is_left_out():
+        return
     many = [event(op="op%d" % i, layer="l" * 200 + str(i), index=i, engine="E%d" % i) for i in range(150000)]
     t.write("many.json", json.dumps(trace(*many)))
     status, text, wrong = t.run_bounded(["trace", "many.json"])

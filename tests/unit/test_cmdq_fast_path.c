@@ -309,7 +309,7 @@ static void entries_are_what_the_parser_makes_of_them(void **state)
 {
     (void)state;
     uint64_t fast_path_count = 0;
-    for (unsigned i = 0; i < 20000; i++) {
+    for (unsigned i = 0; i < 20000 / unit_sample(); i++) {
         tv_buf text = {0};
         put_queue(&text, i % 2);
         if (i % 4 > 1)
@@ -317,14 +317,14 @@ static void entries_are_what_the_parser_makes_of_them(void **state)
         fast_path_count += expect_same(&text);
         tv_buf_fini(&text);
     }
-    assert_true(fast_path_count > 10000); /* of some 25000 entries that are read */
+    assert_true(fast_path_count > 10000 / unit_sample()); /* of some 25000 entries that are read */
 }
 
 static void entries_like_earlier_ones_are_what_the_parser_makes_of_them(void **state)
 {
     (void)state;
     uint64_t templates = 0;
-    for (unsigned i = 0; i < 12000; i++) {
+    for (unsigned i = 0; i < 12000 / unit_sample(); i++) {
         uint32_t template_count;
         tv_buf text = {0};
         put_similar_entries(&text);
@@ -334,7 +334,7 @@ static void entries_like_earlier_ones_are_what_the_parser_makes_of_them(void **s
         templates += template_count;
         tv_buf_fini(&text);
     }
-    assert_true(templates > 20000);
+    assert_true(templates > 20000 / unit_sample());
 }
 
 /* A queue of 12,000 entries, which take turns in `kinds` lengths of a row that templates do not leave open, after 100
