@@ -53,7 +53,7 @@ void opennpu_lower_emitter_fini(opennpu_lower_emitter *e) { tv_builder_fini(&e->
 void opennpu_lower_begin_program(opennpu_lower_emitter *e, tv_status (*run_segment)(void *user), void *user)
 {
     tv_builder_clear(&e->program);
-    memset(e->known_bytes, 0xFF, sizeof e->known_bytes);
+    memset(e->known, 0xFF, sizeof e->known);
     e->run_segment = run_segment;
     e->user = user;
     e->status = TV_OK;
@@ -93,11 +93,11 @@ enum { WORD_BYTES = 4, FRAGMENT_BYTES_MAX = 8 << 20 };
 bool opennpu_lower_repeat(opennpu_lower_emitter *e, const opennpu_lower_fragment *f)
 {
     uint64_t count = tv_builder_count(&e->program) + f->words.len / WORD_BYTES;
-    if (!f->complete || memcmp(f->before, e->known_bytes, sizeof f->before) != 0 ||
+    if (!f->complete || memcmp(f->before, e->known, sizeof f->before) != 0 ||
         (e->run_segment && count >= OPENNPU_LOWER_SEGMENT))
         return false;
     tv_buf_append(&e->program.words, f->words.data, f->words.len);
-    memcpy(e->known_bytes, f->after, sizeof f->after);
+    memcpy(e->known, f->after, sizeof f->after);
     return true;
 }
 
@@ -106,7 +106,7 @@ void opennpu_lower_begin_fragment(opennpu_lower_emitter *e, opennpu_lower_fragme
     e->fragment_bytes -= f->words.len;
     f->words.len = 0;
     f->complete = false;
-    memcpy(f->before, e->known_bytes, sizeof f->before);
+    memcpy(f->before, e->known, sizeof f->before);
     e->fragment_from = tv_builder_count(&e->program);
 }
 
@@ -119,17 +119,14 @@ void opennpu_lower_end_fragment(opennpu_lower_emitter *e, opennpu_lower_fragment
         return;
     if (bytes)
         tv_buf_append(&f->words, e->program.words.data + from, bytes);
-    memcpy(f->after, e->known_bytes, sizeof f->after);
+    memcpy(f->after, e->known, sizeof f->after);
     f->complete = !f->words.failed;
     e->fragment_bytes += f->words.len;
 }
 
 /* ---- Instructions ---- */
 
-static void invalidate_known(opennpu_lower_emitter *e, unsigned vr)
-{
-    memset(e->known_bytes[vr], 0xFF, sizeof e->known_bytes[vr]);
-}
+static void invalidate_known(opennpu_lower_emitter *e, unsigned vr) { e->known[vr] = -1; }
 
 void opennpu_lower_emit(opennpu_lower_emitter *e, opennpu_insn op, unsigned rd, unsigned rs1, unsigned rs2)
 {
@@ -152,65 +149,117 @@ void opennpu_lower_emit_fma(opennpu_lower_emitter *e, opennpu_insn op, unsigned 
     tv_builder_word(&e->program, e->encodings[op] | rd << RD_AT | rs1 << RS1_AT | rs2 << RS2_AT | rs3 << RS3_AT);
 }
 
-static void emit_immediate(opennpu_lower_emitter *e, opennpu_insn op, unsigned rd, unsigned rs1, int64_t imm)
+/* ---- Words behind the end of the program ----
+ *
+ * Functions named put_… write words at `at` and return the location after them. */
+
+enum { SET_WORDS = 4, LOAD_WORDS = SET_WORDS + 1 }; /* at most */
+
+/* Space for `words` words after the program. NULL: out of memory, of which the program knows. */
+static uint8_t *begin_words(opennpu_lower_emitter *e, size_t words)
 {
-    tv_builder_word(&e->program, e->encodings[op] | rd << RD_AT | rs1 << RS1_AT | (uint32_t)imm << IMM_AT);
+    tv_buf *program = &e->program.words;
+    if (program->failed || program->cap - program->len < words * WORD_BYTES) {
+        if (!tv_buf_extend(program, words * WORD_BYTES))
+            return NULL;
+        program->len -= words * WORD_BYTES;
+    }
+    return program->data + program->len;
+}
+
+/* Makes the words before `end` part of the program. */
+static void end_words(opennpu_lower_emitter *e, const uint8_t *end)
+{
+    e->program.words.len = (size_t)(end - e->program.words.data);
+}
+
+static uint8_t *put_word(uint8_t *at, uint32_t word)
+{
+    tv_store_le(at, word, WORD_BYTES);
+    return at + WORD_BYTES;
+}
+
+static uint8_t *put_immediate(const opennpu_lower_emitter *e, uint8_t *at, opennpu_insn op, unsigned rd, unsigned rs1,
+                              int64_t imm)
+{
+    return put_word(at, e->encodings[op] | rd << RD_AT | rs1 << RS1_AT | (uint32_t)imm << IMM_AT);
 }
 
 /* ---- Addresses ---- */
 
-void opennpu_lower_set(opennpu_lower_emitter *e, unsigned vr, uint32_t bits)
+/* Sets the bytes in which `bits` differ from what is known. */
+static uint8_t *put_set(opennpu_lower_emitter *e, uint8_t *at, unsigned vr, uint32_t bits)
 {
-    int16_t *known_bytes = e->known_bytes[vr];
-    for (unsigned p = 0; p < 4; p++) {
-        int16_t byte = (int16_t)(bits >> (8 * p) & 0xFF);
-        if (known_bytes[p] != byte)
-            emit_immediate(e, OPENNPU_BCAST_IMM, opennpu_lower_reg(vr, OPENNPU_VX) + p, 0, (int8_t)byte);
-        known_bytes[p] = byte;
-    }
+    const int64_t known = e->known[vr];
+    const uint32_t differ = known < 0 ? UINT32_MAX : bits ^ (uint32_t)known;
+    for (unsigned p = 0; p < 4; p++)
+        if (differ >> (8 * p) & 0xFF)
+            at = put_immediate(e, at, OPENNPU_BCAST_IMM, opennpu_lower_reg(vr, OPENNPU_VX) + p, 0,
+                               (int8_t)(bits >> (8 * p) & 0xFF));
+    e->known[vr] = bits;
+    return at;
 }
 
-/* Makes `address` reachable from VR `base`; returns the immediate. A new base is as high as possible, because following
- * accesses are mostly at higher addresses, and its lowest byte is 0, so one or two byte broadcasts make it. */
-static int64_t make_reachable(opennpu_lower_emitter *e, unsigned base, uint64_t address)
+void opennpu_lower_set(opennpu_lower_emitter *e, unsigned vr, uint32_t bits)
 {
-    const int16_t *known_bytes = e->known_bytes[base];
-    if (known_bytes[0] >= 0 && known_bytes[1] >= 0 && known_bytes[2] >= 0 && known_bytes[3] >= 0) {
-        int64_t at = (int64_t)known_bytes[0] | (int64_t)known_bytes[1] << 8 | (int64_t)known_bytes[2] << 16 |
-                     (int64_t)known_bytes[3] << 24,
-                imm = (int64_t)address - at;
-        if (imm >= -2048 && imm <= 2047)
-            return imm;
+    uint8_t *at = begin_words(e, SET_WORDS);
+    if (at)
+        end_words(e, put_set(e, at, vr, bits));
+}
+
+/* A load or store through VR `base`, which is set where `address` is not reachable from it. A new base is as high as
+ * possible, because following accesses are mostly at higher addresses, and its lowest byte is 0, so one or two byte
+ * broadcasts make it. */
+static inline uint8_t *put_access(opennpu_lower_emitter *e, uint8_t *at, opennpu_insn op, unsigned rd, unsigned base,
+                                  uint64_t address)
+{
+    int64_t from = e->known[base], imm = (int64_t)address - from;
+    if (from < 0 || imm < -2048 || imm > 2047) {
+        const uint64_t high = (address + 2048) & ~UINT64_C(0xFF);
+        at = put_set(e, at, base, (uint32_t)high);
+        imm = (int64_t)address - (int64_t)high;
     }
-    uint64_t at = (address + 2048) & ~UINT64_C(0xFF);
-    opennpu_lower_set(e, base, (uint32_t)at);
-    return (int64_t)address - (int64_t)at;
+    return put_immediate(e, at, op, rd, base, imm);
+}
+
+static inline uint8_t *put_load(opennpu_lower_emitter *e, uint8_t *at, unsigned class_, unsigned rd, unsigned base,
+                                uint64_t address)
+{
+    at = put_access(e, at, (opennpu_insn)(OPENNPU_LD_VX + class_), rd, base, address);
+    invalidate_known(e, rd >> (2 - class_));
+    return at;
 }
 
 void opennpu_lower_load(opennpu_lower_emitter *e, unsigned class_, unsigned rd, unsigned base, uint64_t address)
 {
-    int64_t imm = make_reachable(e, base, address);
-    emit_immediate(e, (opennpu_insn)(OPENNPU_LD_VX + class_), rd, base, imm);
-    invalidate_known(e, rd >> (2 - class_));
+    uint8_t *at = begin_words(e, LOAD_WORDS);
+    if (at)
+        end_words(e, put_load(e, at, class_, rd, base, address));
+}
+
+static void emit_access(opennpu_lower_emitter *e, opennpu_insn op, unsigned reg, unsigned base, uint64_t address)
+{
+    uint8_t *at = begin_words(e, LOAD_WORDS);
+    if (at)
+        end_words(e, put_access(e, at, op, reg, base, address));
 }
 
 void opennpu_lower_store(opennpu_lower_emitter *e, unsigned class_, unsigned rd, unsigned base, uint64_t address)
 {
-    int64_t imm = make_reachable(e, base, address);
-    emit_immediate(e, (opennpu_insn)(OPENNPU_ST_VX + class_), rd, base, imm);
+    emit_access(e, (opennpu_insn)(OPENNPU_ST_VX + class_), rd, base, address);
 }
 
 void opennpu_lower_load_indirect(opennpu_lower_emitter *e, unsigned class_, unsigned rd, unsigned base, int32_t offset)
 {
-    emit_immediate(e, (opennpu_insn)(OPENNPU_LD_VX + class_), rd, base, offset);
+    tv_builder_word(&e->program,
+                    e->encodings[OPENNPU_LD_VX + class_] | rd << RD_AT | base << RS1_AT | (uint32_t)offset << IMM_AT);
     invalidate_known(e, rd >> (2 - class_));
 }
 
 void opennpu_lower_access_lane0(opennpu_lower_emitter *e, opennpu_insn op, unsigned reg, unsigned base,
                                 uint64_t address)
 {
-    int64_t imm = make_reachable(e, base, address);
-    emit_immediate(e, op, reg, base, imm);
+    emit_access(e, op, reg, base, address);
     if (op == OPENNPU_LD_B || op == OPENNPU_LD_W)
         invalidate_known(e, op == OPENNPU_LD_W ? reg : reg / 4);
 }
@@ -293,32 +342,40 @@ void opennpu_lower_store_pack(opennpu_lower_emitter *e, const opennpu_lower_pack
 
 /* ---- Products ---- */
 
+static uint32_t encode_product(const opennpu_lower_emitter *e, unsigned a, unsigned b, bool keep)
+{
+    return e->encodings[OPENNPU_MMA] | (uint32_t)keep << KEEP_AT | a << RS1_AT | b << RS2_AT;
+}
+
 void opennpu_lower_outer_product(opennpu_lower_emitter *e, unsigned a, unsigned b, bool keep)
 {
-    tv_builder_word(&e->program,
-                    e->encodings[OPENNPU_MMA] | (keep ? UINT32_C(1) << KEEP_AT : 0) | a << RS1_AT | b << RS2_AT);
+    tv_builder_word(&e->program, encode_product(e, a, b, keep));
 }
 
 /* Multiplies planes [from, to) of a product whose weights are in slot `w`, its activations in slot `x` of their
  * rings. */
-static void multiply_planes(opennpu_lower_emitter *e, const opennpu_lower_product *p, unsigned w, unsigned x,
-                            unsigned from, unsigned to, bool *first)
+static uint8_t *put_products(const opennpu_lower_emitter *e, uint8_t *at, const opennpu_lower_product *p, unsigned w,
+                             unsigned x, unsigned from, unsigned to, bool *first)
 {
-    for (unsigned i = from; i < to; i++) {
-        unsigned a = (w << p->class_) + i, b = (x << p->class_) + i;
-        opennpu_lower_outer_product(e, p->transposed ? b : a, p->transposed ? a : b, !*first);
+    const uint32_t next_plane = UINT32_C(1) << RS1_AT | UINT32_C(1) << RS2_AT, keep = UINT32_C(1) << KEEP_AT;
+    const unsigned weights = (w << p->class_) + from, activations = (x << p->class_) + from;
+    uint32_t word =
+        encode_product(e, p->transposed ? activations : weights, p->transposed ? weights : activations, true);
+    for (unsigned i = from; i < to; i++, word += next_plane) {
+        at = put_word(at, *first ? word & ~keep : word);
         *first = false;
     }
+    return at;
 }
 
-static void load_activations(opennpu_lower_emitter *e, const opennpu_lower_product *p, unsigned slot)
+static uint8_t *put_activations(opennpu_lower_emitter *e, uint8_t *at, const opennpu_lower_product *p, unsigned slot)
 {
-    bool one_by_one = p->xs || p->x_stride;
-    if (!one_by_one)
-        opennpu_lower_load(e, p->class_, slot, OPENNPU_LOWER_VR_X, p->x);
-    for (unsigned i = 0; one_by_one && i < p->planes; i++)
-        opennpu_lower_load(e, OPENNPU_VX, (slot << p->class_) + i, OPENNPU_LOWER_VR_X,
-                           p->xs ? p->xs[i] : p->x + (uint64_t)i * p->x_stride);
+    if (!p->xs && !p->x_stride)
+        return put_load(e, at, p->class_, slot, OPENNPU_LOWER_VR_X, p->x);
+    for (unsigned i = 0; i < p->planes; i++)
+        at = put_load(e, at, OPENNPU_VX, (slot << p->class_) + i, OPENNPU_LOWER_VR_X,
+                      p->xs ? p->xs[i] : p->x + (uint64_t)i * p->x_stride);
+    return at;
 }
 
 /* Products of one class: VR 0 and 1 are a ring of weights, VR 2 and 3 a ring of activations. Loads are issued `ahead`
@@ -326,25 +383,30 @@ static void load_activations(opennpu_lower_emitter *e, const opennpu_lower_produ
  * busy. Weights shared with the previous product are not loaded again. */
 static void accumulate_class(opennpu_lower_emitter *e, const opennpu_lower_product *list, size_t count, bool *first)
 {
+    enum { PLANES_MAX = 4, WORDS = LOAD_WORDS + PLANES_MAX * (LOAD_WORDS + 1) }; /* of a product, at most */
     unsigned c = list->class_, ring = 8u >> c, ahead = c == OPENNPU_VR ? 1 : 3, last = 0, slots[4] = {0};
+    uint8_t *at = begin_words(e, (count + ahead) * WORDS);
+    if (!at)
+        return;
     for (size_t i = 0; i < count + ahead; i++) {
         const opennpu_lower_product *current = i >= ahead ? &list[i - ahead] : NULL,
                                     *next = i < count ? &list[i] : NULL;
         unsigned half = current ? (current->planes + 1u) / 2 : 0, w = slots[(i + 4 - ahead) % 4],
-                 x = ring + (unsigned)(i + ring - ahead) % ring;
+                 x = ring + ((unsigned)(i - ahead) & (ring - 1));
         bool loaded = next && i > 0 && next->w == list[i - 1].w;
         if (next && !loaded) {
-            last = (last + 1) % ring;
-            opennpu_lower_load(e, c, last, OPENNPU_LOWER_VR_W, next->w);
+            last = (last + 1) & (ring - 1);
+            at = put_load(e, at, c, last, OPENNPU_LOWER_VR_W, next->w);
         }
         slots[i % 4] = last;
         if (current)
-            multiply_planes(e, current, w, x, 0, half, first);
+            at = put_products(e, at, current, w, x, 0, half, first);
         if (next)
-            load_activations(e, next, ring + (unsigned)i % ring);
+            at = put_activations(e, at, next, ring + ((unsigned)i & (ring - 1)));
         if (current)
-            multiply_planes(e, current, w, x, half, current->planes, first);
+            at = put_products(e, at, current, w, x, half, current->planes, first);
     }
+    end_words(e, at);
 }
 
 /* Drains two columns per block and applies its epilogue. Loads are issued before the wait for the array where

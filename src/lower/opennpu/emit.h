@@ -56,7 +56,7 @@ enum { OPENNPU_LOWER_SEGMENT = 1 << 16 };
  * empty. */
 typedef struct opennpu_lower_fragment {
     tv_buf words;
-    int16_t before[8][4], after[8][4]; /* known bytes */
+    int64_t before[8], after[8]; /* what is known of each VR */
     bool complete;
 } opennpu_lower_fragment;
 
@@ -68,10 +68,10 @@ typedef struct opennpu_lower_emitter {
     char block_name[TV_BLOCK_NAME_MAX];
     uint32_t encodings[OPENNPU_INSNS]; /* with all operands 0 */
     uint32_t k, period;
-    uint64_t masks[3], swap;   /* addresses in data memory; `swap`: scratch of three vectors */
-    int16_t known_bytes[8][4]; /* of each VR: the byte in all its lanes, by plane; -1: unknown */
-    uint64_t fragment_from;    /* first instruction of the one being recorded; UINT64_MAX: a segment ended within it */
-    size_t fragment_bytes;     /* of all fragments */
+    uint64_t masks[3], swap; /* addresses in data memory; `swap`: scratch of three vectors */
+    int64_t known[8];        /* of each VR: the 32 bits in all its lanes; -1: unknown */
+    uint64_t fragment_from;  /* first instruction of the one being recorded; UINT64_MAX: a segment ended within it */
+    size_t fragment_bytes;   /* of all fragments */
 } opennpu_lower_emitter;
 
 tv_status opennpu_lower_emitter_init(opennpu_lower_emitter *e, uint32_t k, const tv_diag_sink *sink);
@@ -168,9 +168,9 @@ typedef struct opennpu_lower_product {
     uint64_t w, x;
     uint32_t column, block; /* of the first plane, for the layout of weights */
     uint16_t x_stride;      /* of planes of activations that are loaded one by one; 0: loaded as one register */
-    uint8_t class_, planes;
-    bool transposed;    /* the rows of ACC are lanes of activations, not of weights */
-    const uint64_t *xs; /* addresses of such planes at any distances, or NULL */
+    uint8_t class_, planes; /* up to 4 planes */
+    bool transposed;        /* the rows of ACC are lanes of activations, not of weights */
+    const uint64_t *xs;     /* addresses of such planes at any distances, or NULL */
 } opennpu_lower_product;
 
 /* Epilogue of a block: multiply by the vector at `scale` and add the vectors at `bias` and `add`, as FP32; or, without
