@@ -3,8 +3,8 @@
 
 A suite makes one Suite, hands it test functions or single checks, and ends with `sys.exit(suite.finish())`, which prints
 `N passed, M failed`. Options that every suite takes: -k WORD (only tests whose names contain WORD), --rebase (write golden
-texts and show what changed), --sanitized (wider bounds, because a sanitizer takes more time and memory), --times (how long
-each test function took, and how many commands it called).
+texts and show what changed), --sanitized (wider bounds, because a sanitizer takes more time and memory), --times (suites
+that use run_tests: how long each test function took, and how many commands it started).
 """
 
 import argparse
@@ -18,21 +18,49 @@ import tempfile
 import threading
 import time
 import traceback
+import zlib
 
 sys.dont_write_bytecode = True
 os.environ["LC_ALL"] = "C.UTF-8"  # the commands draw bars of characters that are not ASCII
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROBLEMS_MAX = 60  # printed; all are counted
-SAMPLE = int(os.environ.get("TRIVET_SAMPLE", "1"))  # of how many cases of its longest loops a suite runs one
+# Of how many cases of its longest loops a suite runs one: TRIVET_SAMPLE, which ./test sets for the build with sanitizers, or
+# TRIVET_SAMPLE_LONG, which it sets for the other one, if meson says that the test is one of the longest (TRIVET_LONG).
+SAMPLE = int(os.environ.get("TRIVET_SAMPLE") or "TRIVET_LONG" in os.environ and os.environ.get("TRIVET_SAMPLE_LONG") or "1")
 SAMPLE_CALLS = itertools.count()
+WITHOUT_LEAKS = ":detect_leaks=0"
+LEAKS = os.environ.get("ASAN_OPTIONS", "").replace(WITHOUT_LEAKS, "")  # a suite may have started this one
+COMMANDS = [0]  # that this process has started
 
 
-def sample(cases):
-    """Every case, or with TRIVET_SAMPLE=n, which ./test sets for the build with sanitizers, every nth: each call begins at another of
-    the first n, so that short lists do not always run the same one."""
+def hash_of(text):
+    return zlib.crc32(text.encode())
+
+
+def sample(cases, most=None):
+    """Every case, or every nth with a sample of n, of at most `most`: each call begins at another of the first n, so that short lists
+    do not always run the same one."""
     cases = tuple(cases)
-    start = 3 * next(SAMPLE_CALLS) % min(SAMPLE, len(cases)) if SAMPLE > 1 and cases else 0
-    return cases[start::SAMPLE]
+    step = min(SAMPLE, most or SAMPLE)
+    start = hash_of("call %d" % next(SAMPLE_CALLS)) % min(step, len(cases)) if step > 1 and cases else 0
+    return cases[start::step]
+
+
+def is_left_out(name):
+    """Under sanitizers, seven of eight cases. Loops of such cases use sample(cases, 4)."""
+    return SAMPLE > 8 and hash_of(name) % 8 != 0
+
+
+def on_command(event, _):
+    """Counts commands. With a sample leaks are looked for in one of five: that takes a third of a short command's time."""
+    if event != "subprocess.Popen":
+        return
+    COMMANDS[0] += 1
+    if SAMPLE > 1 and "detect_leaks=1" in LEAKS:
+        os.environ["ASAN_OPTIONS"] = LEAKS if COMMANDS[0] % 5 == 0 else LEAKS + WITHOUT_LEAKS
+
+
+sys.addaudithook(on_command)
 
 
 def parse_arguments(doc, *positional, rest=None, extra=()):
@@ -46,33 +74,13 @@ def parse_arguments(doc, *positional, rest=None, extra=()):
     ap.add_argument("-k", dest="word", metavar="WORD", default="", help="only tests whose names contain WORD")
     ap.add_argument("--rebase", action="store_true", help="write the golden texts and show what changed")
     ap.add_argument("--sanitized", action="store_true", help="wider bounds of time and memory")
-    ap.add_argument("--times", action="store_true", help="how long each test took, and how many commands it called")
+    ap.add_argument("--times", action="store_true", help="how long each test took, and how many commands it started")
     for name, default in extra:
         if default is False:
             ap.add_argument(name, action="store_true")
         else:
             ap.add_argument(name, type=type(default), default=default)
     return ap.parse_intermixed_args()
-
-
-WITHOUT_LEAKS = ":detect_leaks=0"
-LEAKS = os.environ.get("ASAN_OPTIONS", "").replace(WITHOUT_LEAKS, "")  # a suite may have started this one
-COMMANDS = itertools.count()
-
-
-def detect_leaks_sometimes(event, _):
-    """With a sample of the cases leaks are looked for in a quarter of the commands: a third of a short command's time."""
-    if event == "subprocess.Popen":
-        os.environ["ASAN_OPTIONS"] = LEAKS if next(COMMANDS) % 4 == 0 else LEAKS + WITHOUT_LEAKS
-
-
-if SAMPLE > 1 and "detect_leaks=1" in LEAKS:
-    sys.addaudithook(detect_leaks_sometimes)
-
-
-def is_left_out():
-    """Whether a case that is one of many is not among those that `sample` would choose: called once for each."""
-    return SAMPLE > 1 and 3 * next(SAMPLE_CALLS) % SAMPLE != 0
 
 
 class Suite:
@@ -83,7 +91,7 @@ class Suite:
         self.word = options.word if options else ""
         self.times = options.times if options else False
         self.bounds = bounds
-        self.passed = self.failed = self.command_count = 0
+        self.passed = self.failed = 0
         self.scratch = tempfile.TemporaryDirectory(prefix="trivet-test-")
         self.folder = self.scratch.name
         self.launcher = None
@@ -108,14 +116,14 @@ class Suite:
         for test in tests:
             if self.word not in test.__name__:
                 continue
-            begin, commands = time.monotonic(), self.command_count
+            begin, commands = time.monotonic(), COMMANDS[0]
             try:
                 test(*arguments)
                 self.check(test.__name__, None)
             except Exception:  # pylint: disable=broad-except
                 self.check(test.__name__, traceback.format_exc())
             if self.times:
-                print("%6.1f s, %5d commands: %s" % (time.monotonic() - begin, self.command_count - commands, test.__name__), flush=True)
+                print("%6.1f s, %5d commands: %s" % (time.monotonic() - begin, COMMANDS[0] - commands, test.__name__), flush=True)
 
     def finish(self):
         """Prints the counts and returns the exit status."""
@@ -154,7 +162,6 @@ class Suite:
 
     def call(self, *arguments, data=None, cwd=None, seconds=120):
         """Exit status, standard output and standard error (as bytes and text) of the command."""
-        self.command_count += 1
         p = subprocess.run([self.trivet, *arguments], cwd=cwd or self.folder, input=data if data is not None else b"",
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=seconds, check=False)
         return p.returncode, p.stdout, p.stderr.decode("utf-8", "replace")
@@ -164,7 +171,7 @@ class Suite:
         if not self.launcher:
             self.launcher = subprocess.Popen([sys.executable, os.path.abspath(__file__)], stdin=subprocess.PIPE,
                                              stdout=subprocess.PIPE, text=True)
-        self.command_count += 1
+        COMMANDS[0] += 1
         seconds, megabytes = self.bounds
         self.launcher.stdin.write(json.dumps([seconds, self.folder, self.trivet, *arguments]) + "\n")
         self.launcher.stdin.flush()

@@ -25,7 +25,7 @@ RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2
 class Hostile(Suite):
     def run_hostile(self, name, *arguments, data=None):
         """Runs a command and checks its text."""
-        if not {"-o", "--trace"} & set(arguments) and is_left_out():
+        if not {"-o", "--trace"} & set(arguments) and is_left_out(name):
             return
         arguments = [a if isinstance(a, str) else os.fsdecode(a) for a in arguments]
         for extra in ([], ["--json"]):
@@ -113,7 +113,7 @@ def traces(t):
     with open(t.path("s.json"), encoding="utf-8") as file:
         text = file.read()
     names = sorted(set(re.findall(r'"([^"\\]+)"', text)))
-    for name in sample(names):
+    for name in sample(names, 4):
         t.write("h.json", text.replace('"%s"' % name, json.dumps(HOSTILE)))
         for command in (["trace"], ["trace", "diff", "s.json"]):
             t.run_hostile("trace, %s: %s" % (name[:40], " ".join(command)), *command, "h.json")

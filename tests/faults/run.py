@@ -262,7 +262,8 @@ def main():
     t = Faults(options)
     first = getattr(options, "from")
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for name, arguments in suite.sample(read_matrix()):
+        every = options.all or options.word or first
+        for name, arguments in read_matrix() if every else suite.sample(read_matrix()):
             first = "" if name == first else first
             if options.word not in name or first:
                 continue

@@ -366,7 +366,7 @@ class Runner(Suite):
 
     def chosen(self, folder, pattern):
         found = sorted(glob.glob(os.path.join(folder, pattern)))
-        return found if self.word else sample(found)
+        return found if self.word or self.rebase else sample(found)
 
     def all(self):
         for source in self.chosen(HERE, "*.s"):

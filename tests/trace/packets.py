@@ -184,7 +184,7 @@ def compare(t, name):
 
 def awkward_events_stay(t):
     """Long and strange texts, more texts and source lines than tables hold, kinds without engines, late cycles."""
-    many = 70000 // SAMPLE
+    many = max(5000, 70000 // SAMPLE)
     awkward = 'a "quoted", \\ back/slash\n\u00e9\u4e2d\U0001f600'
     events = [event(index=3, layer=awkward, op=awkward, bytes=5, macs=2 ** 61, route_in="0x100", route_out="0x00ff", tensor_role="kv", op_mode="decode",
                     file=awkward, line=7),
@@ -233,7 +233,7 @@ def pipes_and_zstd(t):
 
 
 def rejected(t, name, data, codes, says=""):
-    if is_left_out():
+    if is_left_out(name):
         return
     t.write("bad.pftrace", data)
     status, text, wrong = t.run_bounded(["trace", "bad.pftrace"])
@@ -286,7 +286,7 @@ def damaged(t):
     got = json.loads(read(t, "small.json"))["timeline_events"]
     t.equal("by hand", got, [event(index=None, start=1, end=5)])
     ends = {len(b"".join(parts[:i])) for i in range(len(parts) + 1)}
-    for size in range(2, len(whole)):
+    for size in sample(range(2, len(whole)), 4):
         rejected(t, "cut at %d" % size, whole[:size], ("TV-T002",) if size in ends else ("TV-T007",))
     rejected(t, "more behind", whole + b"x", ("TV-T007",))
     rejected(t, "something else behind", whole + b"xx", ("TV-T007",))

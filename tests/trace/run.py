@@ -42,7 +42,7 @@ class Runner(Suite):
 
     def reject(self, name, data, code, place=None, says=""):
         """`place`: line and column, or only the line."""
-        if is_left_out():
+        if is_left_out(name):
             return
         self.write("bad.json", data)
         status, text, wrong = self.run_bounded(["trace", "bad.json"])
@@ -369,7 +369,7 @@ def damaged(t):
     whole = json.dumps(trace(event(bytes=3, file="a.s", line=1), event("STALL_EVENT", reason="raw", waits_for=0)))
     t.write("a.json", whole)
     t.good("trace", "a.json")
-    for size in range(len(whole) - 1):
+    for size in sample(range(len(whole) - 1), 4):
         t.reject("cut at %d" % size, whole[:size], "TV-T001")
     t.reject("more behind", whole + "x", "TV-T001")
     t.reject("another object", whole + "{}", "TV-T001")
@@ -466,7 +466,7 @@ def hostile(t):
     t.reject("a large extra", head + one[:-1] + ', "x": [' + "1," * (4 << 20), "TV-T003", says="larger")
     t.reject("many extras", head + one[:-1] + "".join(', "x%d": 1' % i for i in range(400000)) + "}", "TV-T003", says="larger")
     t.reject("white space", head + " " * (20 << 20), "TV-T003", says="without a value")
-    if is_left_out():
+    if is_left_out("many names"):
         return
     many = [event(op="op%d" % i, layer="l" * 200 + str(i), index=i, engine="E%d" % i) for i in range(150000)]
     t.write("many.json", json.dumps(trace(*many)))

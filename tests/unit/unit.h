@@ -41,10 +41,13 @@ static inline uint64_t unit_sized(unit_rng *rng, unsigned bits_max)
 }
 
 /* Of how many cases of its longest loops a test runs one: 1, or the number in TRIVET_SAMPLE, which ./test sets for the
- * build with sanitizers. */
+ * build with sanitizers, or in TRIVET_SAMPLE_LONG, which it sets for the other one, if meson says that the test is one
+ * of the longest (TRIVET_LONG). */
 static inline unsigned unit_sample(void)
 {
     const char *text = getenv("TRIVET_SAMPLE");
+    if (!text && getenv("TRIVET_LONG"))
+        text = getenv("TRIVET_SAMPLE_LONG");
     unsigned long n = text ? strtoul(text, NULL, 10) : 1;
     return n ? (unsigned)n : 1;
 }
