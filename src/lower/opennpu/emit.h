@@ -52,8 +52,8 @@ enum { OPENNPU_LOWER_VR_W = 4, OPENNPU_LOWER_VR_X = 5, OPENNPU_LOWER_PERIOD_MAX 
  * the program, which has an instruction for every 30 weights or so. */
 enum { OPENNPU_LOWER_SEGMENT = 1 << 16 };
 
-/* Instructions that later programs repeat: the same ones, if the same bytes are known before them. A zeroed fragment is
- * empty. */
+/* Instructions that later programs repeat: the same ones, if the same is known of registers before them. A zeroed
+ * fragment is empty. */
 typedef struct opennpu_lower_fragment {
     tv_buf words;
     int64_t before[8], after[8]; /* what is known of each VR */
@@ -85,7 +85,7 @@ void opennpu_lower_label(opennpu_lower_emitter *e, const char *name);     /* the
  * they would be without its end. */
 void opennpu_lower_run_full_segment(opennpu_lower_emitter *e);
 
-/* Appends the fragment. False, with nothing appended: it is not complete, the known bytes differ, or a segment would
+/* Appends the fragment. False, with nothing appended: it is not complete, what is known differs, or a segment would
  * end within it. */
 bool opennpu_lower_repeat(opennpu_lower_emitter *e, const opennpu_lower_fragment *fragment);
 
