@@ -26,7 +26,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROBLEMS_MAX = 60  # printed; all are counted
 # Of how many cases of its longest loops a suite runs one: TRIVET_SAMPLE, which ./test sets for the build with sanitizers, or
 # TRIVET_SAMPLE_LONG, which it sets for the other one, if meson says that the test is one of the longest (TRIVET_LONG).
-SAMPLE = int(os.environ.get("TRIVET_SAMPLE") or "TRIVET_LONG" in os.environ and os.environ.get("TRIVET_SAMPLE_LONG") or "1")
+SAMPLE = int(os.environ.get("TRIVET_SAMPLE", os.environ.get("TRIVET_SAMPLE_LONG", "1") if "TRIVET_LONG" in os.environ else "1"))
 SAMPLE_CALLS = itertools.count()
 WITHOUT_LEAKS = ":detect_leaks=0"
 LEAKS = os.environ.get("ASAN_OPTIONS", "").replace(WITHOUT_LEAKS, "")  # a suite may have started this one
