@@ -27,6 +27,17 @@ void tv_buf_reuse(tv_buf *to, tv_buf *from);
 /* Appends `n` uninitialized bytes and returns the first of them; NULL: out of memory. */
 void *tv_buf_extend(tv_buf *buf, size_t n);
 
+/* Space for `n` bytes behind the contents, which do not grow; NULL: out of memory. Valid until the next append. */
+static inline void *tv_buf_reserve(tv_buf *buf, size_t n)
+{
+    if (buf->failed || buf->cap - buf->len < n) {
+        if (!tv_buf_extend(buf, n))
+            return NULL;
+        buf->len -= n;
+    }
+    return buf->data + buf->len;
+}
+
 void tv_buf_append(tv_buf *buf, const void *bytes, size_t n);
 void tv_buf_fill(tv_buf *buf, uint8_t byte, size_t n);
 

@@ -149,6 +149,25 @@ static void buffer_text_is_terminated_and_can_be_taken(void **state)
     free(text);
 }
 
+static void reserved_space_does_not_belong_to_the_contents(void **state)
+{
+    (void)state;
+    enum { SPACE = 100000 };
+    tv_buf buf = {0};
+    tv_buf_str(&buf, "kept");
+    for (unsigned i = 0; i < 2; i++) { /* it grows the first time */
+        uint8_t *space = tv_buf_reserve(&buf, SPACE);
+        assert_ptr_equal(space, buf.data + 4);
+        memset(space, 'x', SPACE);
+        assert_int_equal(buf.len, 4);
+    }
+    assert_string_equal(tv_buf_cstr(&buf), "kept");
+    assert_null(tv_buf_reserve(&buf, SIZE_MAX / 2 + 100));
+    assert_null(tv_buf_reserve(&buf, 1)); /* it stays failed */
+    assert_int_equal(buf.len, 4);
+    tv_buf_fini(&buf);
+}
+
 static void a_buffer_that_failed_stays_failed(void **state)
 {
     (void)state;
@@ -691,6 +710,7 @@ int main(void)
         cmocka_unit_test(an_arena_of_64_mib_is_not_kept),
         cmocka_unit_test(buffers_contain_what_was_appended_in_order),
         cmocka_unit_test(buffer_text_is_terminated_and_can_be_taken),
+        cmocka_unit_test(reserved_space_does_not_belong_to_the_contents),
         cmocka_unit_test(a_buffer_that_failed_stays_failed),
         cmocka_unit_test(arrays_grow_and_keep_their_elements),
         cmocka_unit_test(arrays_of_1_kib_or_more_begin_at_a_cache_line),

@@ -155,16 +155,10 @@ void opennpu_lower_emit_fma(opennpu_lower_emitter *e, opennpu_insn op, unsigned 
 
 enum { SET_WORDS = 4, LOAD_WORDS = SET_WORDS + 1 }; /* at most */
 
-/* Space for `words` words after the program. NULL: out of memory, of which the program knows. */
+/* Space for `words` words; NULL: out of memory, of which the program knows. */
 static uint8_t *begin_words(opennpu_lower_emitter *e, size_t words)
 {
-    tv_buf *program = &e->program.words;
-    if (program->failed || program->cap - program->len < words * WORD_BYTES) {
-        if (!tv_buf_extend(program, words * WORD_BYTES))
-            return NULL;
-        program->len -= words * WORD_BYTES;
-    }
-    return program->data + program->len;
+    return tv_buf_reserve(&e->program.words, words * WORD_BYTES);
 }
 
 /* Makes the words before `end` part of the program. */
@@ -391,6 +385,7 @@ static void accumulate_class(opennpu_lower_emitter *e, const opennpu_lower_produ
     for (size_t i = 0; i < count + ahead; i++) {
         const opennpu_lower_product *current = i >= ahead ? &list[i - ahead] : NULL,
                                     *next = i < count ? &list[i] : NULL;
+        assert(!next || next->planes <= PLANES_MAX);
         unsigned half = current ? (current->planes + 1u) / 2 : 0, w = slots[(i + 4 - ahead) % 4],
                  x = ring + ((unsigned)(i - ahead) & (ring - 1));
         bool loaded = next && i > 0 && next->w == list[i - 1].w;
