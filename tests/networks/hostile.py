@@ -15,6 +15,9 @@ import numpy
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from suite import is_left_out, sample  # noqa: E402
+
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 MEMORY = 1 << 30
 
@@ -166,6 +169,8 @@ def main():
         resource.setrlimit(resource.RLIMIT_AS, (2 * MEMORY, 2 * MEMORY))
     with tempfile.TemporaryDirectory() as folder:
         for name, (made, code, expected) in cases():
+            if is_left_out(name):
+                continue
             status, text = run(program, made, folder)
             good = status == 1 and code in text and any(e in text for e in expected.split("|")) and text.count("error:") == 1
             passed, failed = passed + good, failed + (not good)
@@ -177,7 +182,7 @@ def main():
             passed, failed = passed + good, failed + (not good)
             if not good:
                 print("%s: status %d: %.300s" % (name, status, text))
-        for name, made in corpus():
+        for name, made in sample(corpus(), 4):
             for options in ([], ["--timing"]):
                 status, text = run(program, made, folder, *options)
                 good = status in (0, 1) and text.count("error:") == status

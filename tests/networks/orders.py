@@ -17,6 +17,9 @@ import numpy
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from suite import sample  # noqa: E402
+
 RNG = numpy.random.default_rng(7)
 COSINE = {"cmdq": 0.999, "opennpu": 0.999, "pccx": 0.99}
 
@@ -166,7 +169,7 @@ def main():
     for name, nodes, constants, x, y in cases():
         with tempfile.TemporaryDirectory() as folder:
             write(folder, nodes, constants, x, y)
-            for target in COSINE:
+            for target in sample(COSINE):
                 count += 1
                 problem = compare(trivet, folder, target, name, y)
                 if problem:
