@@ -50,13 +50,27 @@ def joined(parts):
     return out
 
 
-def objects_serve(root, build):
-    """Whether the commands of the build folder name the source from inside it, and find what is forgotten."""
-    if os.path.dirname(build) != root:
+def patch_of(target):
+    with open(os.path.join(HERE, target + ".patch"), encoding="utf-8") as file:
+        return file.read()
+
+
+# What a copy of a build folder needs of it, without the tests.
+COPIED = (".ninja_deps", ".ninja_log", "build.ninja", "meson-info", "meson-private", "src", "tools")
+
+
+def can_reuse_objects(root, build):
+    """Whether the build folder is in the source, compiles with GCC, checks assertions and takes all warnings for errors; and whether no
+    patch needs another build.ninja."""
+    if os.path.dirname(build) != root or any("meson.build" in patch_of(target) for target in TABLE_TESTS):
         return False
     with open(os.path.join(build, "meson-info", "intro-buildoptions.json"), encoding="utf-8") as file:
         options = {option["name"]: option["value"] for option in json.load(file)}
-    return options["werror"] and options["buildtype"] == "debugoptimized" and options["b_ndebug"] == "if-release"
+    with open(os.path.join(build, "build.ninja"), encoding="utf-8") as file:
+        compiler = re.search(r"^rule c_COMPILER\n command = (?:\S*ccache )?(\S+) ", file.read(), re.M)[1]
+    expected = {"werror": True, "warning_level": "3", "buildtype": "debugoptimized", "b_ndebug": "if-release", "b_sanitize": "none", "c_args": [],
+                "tests": True}
+    return os.path.basename(compiler) == "gcc" and expected.items() <= options.items()
 
 
 class Tree:
@@ -67,17 +81,30 @@ class Tree:
         self.build = os.path.join(self.source, "build")
         left_out = {name for name in os.listdir(root) if name.startswith(("build", ".git", "node_modules"))}
         shutil.copytree(root, self.source, ignore=lambda path, names: left_out & set(names) if path == root else set())
-        if objects_serve(root, build):
-            # Copies keep the times of their files, by which ninja knows what is up to date.
-            left_out = {os.path.join(build, name) for name in ("bench", "docs", "examples", "fuzz", "rtl", "tests")}
-            shutil.copytree(build, self.build, symlinks=True, ignore=lambda path, names: [n for n in names if os.path.join(path, n) in left_out])
-            for name in every_table_test():
-                shutil.copytree(os.path.join(build, "tests", "unit", name + ".p"), os.path.join(self.build, "tests", "unit", name + ".p"))
+        if can_reuse_objects(root, build):
+            self.copy_objects(root, build)
             return
         status, text = self.run(["meson", "setup", self.build, self.source, "--buildtype=plain", "-Db_ndebug=false",
                                  "-Dc_args=-Werror=switch -Werror=unused -Werror=override-init"], folder)
         if status:
             sys.exit(text)
+
+    def copy_objects(self, root, build):
+        """Copies keep the times of files, by which ninja knows what is up to date."""
+        for name in COPIED + tuple(os.path.join("tests", "unit", test + ".p") for test in every_table_test()):
+            source, copy = os.path.join(build, name), os.path.join(self.build, name)
+            os.makedirs(os.path.dirname(copy), exist_ok=True)
+            if os.path.isdir(source):
+                shutil.copytree(source, copy, symlinks=True)
+            else:
+                shutil.copy2(source, copy)
+        path = os.path.join(self.build, "build.ninja")
+        status = os.stat(path)
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace(build, self.build).replace(root, self.source))
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
     def run(self, command, cwd=None):
         p = subprocess.run(command, cwd=cwd or self.source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
@@ -100,11 +127,6 @@ class Tree:
             if status:
                 return "%s: %s" % (name, [line for line in text.splitlines() if "FAILED" in line or "ERROR" in line][-1:])
         return None
-
-
-def patch_of(target):
-    with open(os.path.join(HERE, target + ".patch"), encoding="utf-8") as file:
-        return file.read()
 
 
 def chosen_hunks(sample):
