@@ -39,7 +39,7 @@ def hash_of(text):
 
 def sample(cases, most=None):
     """Every case, or every nth with a sample of n, of at most `most`: each call begins at another of the first n, so that short lists
-    do not always run the same one, and with GCC (a quarter) at another than with sanitizers."""
+    do not always run the same one. The cases with GCC, whose samples are at most 8, are others than those with sanitizers."""
     cases = tuple(cases)
     step = min(SAMPLE, most or SAMPLE)
     start = (hash_of("call %d" % next(SAMPLE_CALLS)) + (SAMPLE <= 8)) % min(step, len(cases)) if step > 1 and cases else 0
