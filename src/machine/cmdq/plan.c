@@ -189,6 +189,16 @@ static tv_status order_entries(const tv_program *program, const tv_diag_sink *si
     return TV_ERR_INPUT;
 }
 
+/* Operations of `n` entries. The steps of a prompt have a few entries more each: an array of the same size takes the
+ * memory of the last one, whose pages are there. */
+static cmdq_op *allocate_ops(size_t n)
+{
+    size_t rounded = 1024;
+    while (rounded < n)
+        rounded *= 2;
+    return tv_array_alloc(rounded, sizeof(cmdq_op));
+}
+
 static bool allocate_plan(const cmdq_queue *q, cmdq_plan *plan)
 {
     size_t n = (size_t)cmdq_entry_count(q) + 1;
@@ -199,7 +209,7 @@ static bool allocate_plan(const cmdq_queue *q, cmdq_plan *plan)
                         .banks = tv_array_alloc(n, sizeof *plan->banks),
                         .macs = tv_array_alloc(n, sizeof *plan->macs),
                         .bytes = tv_array_alloc(n, sizeof *plan->bytes),
-                        .ops = n <= CMDQ_KEPT_OPS ? tv_array_alloc(n, sizeof *plan->ops) : NULL};
+                        .ops = n <= CMDQ_KEPT_OPS ? allocate_ops(n) : NULL};
     return plan->engine && plan->role && plan->cycles && plan->banks && plan->macs && plan->bytes &&
            (plan->ops || n > CMDQ_KEPT_OPS) && cmdq_graph_init(q, cmdq_entry_count(q), &plan->graph);
 }
