@@ -260,20 +260,19 @@ tv_status pccx_lower_append_kv(pccx_lowering *l, uint32_t cache, const tv_diag_s
     const tv_graph_cache *shape = &l->graph->caches.data[cache];
     size_t keys = (size_t)l->rows * shape->heads * shape->key_dim,
            values = (size_t)l->rows * shape->heads * shape->value_dim;
-    float *rows = malloc((keys + values) * sizeof *rows);
+    float *rows = tv_buf_reserve(&l->kv_rows, (keys + values) * sizeof *rows);
     packing p = {.l = l, .cache = cache, .shape = shape, .keys = rows, .values = rows ? rows + keys : NULL};
-    p.packed = calloc(shape->heads, packed_head_bytes(&p));
-    tv_status status = rows && p.packed ? pccx_lower_read_bf16(l, l->map.key, keys, rows, sink) : tv_fail_memory(sink);
-    if (status == TV_OK)
-        status = pccx_lower_read_bf16(l, l->map.value, values, rows + keys, sink);
-    if (status == TV_OK) {
-        tv_pool_run(tv_machine_pool(l->machine), shape->heads, pack_heads, &p);
-        for (uint32_t head = 0; head < shape->heads; head++)
-            add_head_data(l, &p, head);
-    }
-    free(rows);
-    free(p.packed);
-    return status;
+    size_t packed_bytes = shape->heads * packed_head_bytes(&p);
+    p.packed = tv_buf_reserve(&l->kv_packed, packed_bytes);
+    if (!rows || !p.packed)
+        return tv_fail_memory(sink);
+    memset(p.packed, 0, packed_bytes);
+    TV_TRY(pccx_lower_read_bf16(l, l->map.key, keys, rows, sink));
+    TV_TRY(pccx_lower_read_bf16(l, l->map.value, values, rows + keys, sink));
+    tv_pool_run(tv_machine_pool(l->machine), shape->heads, pack_heads, &p);
+    for (uint32_t head = 0; head < shape->heads; head++)
+        add_head_data(l, &p, head);
+    return TV_OK;
 }
 
 /* ---- Products ---- */

@@ -30,6 +30,8 @@ static void destroy(void *state)
     free(l->map.keys);
     free(l->map.values);
     free(l->value_blocks);
+    tv_buf_fini(&l->kv_rows);
+    tv_buf_fini(&l->kv_packed);
     free(l);
 }
 

@@ -189,6 +189,7 @@ typedef struct pccx_lowering {
     pccx_lower_plan plan;
     pccx_lower_host_map map;
     pccx_lower_value_blocks *value_blocks; /* of each cache */
+    tv_buf kv_rows, kv_packed;             /* scratch memory of pccx_lower_append_kv */
     bool timing;                           /* timing only, no data */
     bool keep_values;
     float **kept_values; /* graph values that pass through host memory (the inputs of norms), or NULL */
