@@ -65,6 +65,20 @@ tv_status tv_backend_bring_space(tv_machine *machine, const char *space, uint64_
     return tv_program_seal(program, sink);
 }
 
+tv_status tv_backend_touch_space(tv_machine *machine, const char *space, uint64_t first, uint64_t end,
+                                 const tv_diag_sink *sink)
+{
+    enum { CHUNK = 1 << 20 };
+    if (end - first > first / 4)
+        return TV_OK;
+    uint8_t *zeros = calloc(1, CHUNK);
+    tv_status status = zeros ? TV_OK : tv_fail_memory(sink);
+    for (uint64_t at = first; status == TV_OK && at < end; at += CHUNK)
+        status = tv_machine_write(machine, space, at, zeros, (size_t)tv_min_u64(CHUNK, end - at), sink);
+    free(zeros);
+    return status;
+}
+
 /* Bytes [first, end). */
 static tv_status copy_space(tv_machine *machine, const char *space, uint64_t first, uint64_t end, FILE *out,
                             const tv_diag_sink *sink)

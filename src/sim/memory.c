@@ -11,7 +11,7 @@ tv_status tv_memory_init(tv_memory *memory, uint64_t size, const tv_diag_sink *s
     if (p == MAP_FAILED)
         return tv_fail(sink, TV_ERR_MEMORY, TV_CODE(NO_MEMORY), "make the simulated memory smaller with -D",
                        "the host cannot reserve %" PRIu64 " bytes of simulated memory", size);
-    *memory = (tv_memory){.bytes = p, .size = size};
+    *memory = (tv_memory){p, size, false};
     return TV_OK;
 }
 
@@ -26,23 +26,17 @@ void tv_memory_map(tv_memory *memory, void *bytes)
 {
     uint64_t size = memory->size;
     tv_memory_fini(memory);
-    *memory = (tv_memory){.bytes = bytes, .size = size, .external = true};
-}
-
-static void request_huge_pages(tv_memory *memory, uint64_t addr, uint64_t size)
-{
-    const uint64_t page = (uint64_t)2 << 20;
-    memory->large += size;
-    uint64_t first = addr / page * page, last = (addr + size + memory->large / 4 + page - 1) / page * page;
-    madvise(memory->bytes + first, (last < memory->size ? last : memory->size) - first,
-            MADV_HUGEPAGE); /* a hint: it may fail */
+    *memory = (tv_memory){bytes, size, true};
 }
 
 void tv_memory_write(tv_memory *memory, uint64_t addr, const void *bytes, uint64_t size)
 {
     enum { LARGE = 1 << 16 };
+    const uint64_t page = (uint64_t)2 << 20;
+    uint64_t first = addr / page * page, last = (addr + size + page - 1) / page * page;
     if (size >= LARGE && !memory->external)
-        request_huge_pages(memory, addr, size);
+        madvise(memory->bytes + first, (last < memory->size ? last : memory->size) - first,
+                MADV_HUGEPAGE); /* a hint: it may fail */
     if (size)
         memcpy(memory->bytes + addr, bytes, size);
 }

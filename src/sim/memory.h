@@ -8,8 +8,7 @@
 typedef struct tv_memory {
     uint8_t *bytes;
     uint64_t size;
-    uint64_t large; /* bytes of large copies */
-    bool external;  /* the bytes belong to a caller */
+    bool external; /* the bytes belong to a caller */
 } tv_memory;
 
 tv_status tv_memory_init(tv_memory *memory, uint64_t size, const tv_diag_sink *sink);
@@ -18,8 +17,7 @@ void tv_memory_fini(tv_memory *memory);
 /* Replaces the bytes by `bytes`, as many, which stay the caller's. */
 void tv_memory_map(tv_memory *memory, void *bytes);
 
-/* Copies `size` bytes to `addr`. A large copy requests huge pages, also for what follows, a quarter of the bytes of all
- * large copies: after the weights of a model come its caches and results, which programs touch page by page. */
+/* Copies `size` bytes to `addr`. A large copy requests huge pages, because more is likely to follow next to it. */
 void tv_memory_write(tv_memory *memory, uint64_t addr, const void *bytes, uint64_t size);
 
 /* Zeroes a range; whole pages go back to the host. */

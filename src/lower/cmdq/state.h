@@ -148,7 +148,8 @@ struct cmdq_lowering {
     cmdq_lower_plan plans[2];                               /* of one token, of several */
     cmdq_lower_matrix (*matrices)[CMDQ_LOWER_MATRICES_MAX]; /* of each node: its inputs that are constants */
     uint64_t *inputs;                                       /* of each value that Gather reads: its rows in DRAM */
-    uint64_t logits_addr, masks_addr[CMDQ_LOWER_MASKS_MAX], constants_end, *k_base, *v_base;
+    uint64_t logits_addr, masks_addr[CMDQ_LOWER_MASKS_MAX], *k_base, *v_base;
+    uint64_t constants_end, caches_end;    /* the KV cache is between them */
     uint64_t to_host_addr, from_host_addr; /* DRAM for the inputs and the output of a node that the host computes */
     cmdq_lower_routes routes;              /* of the current MoE */
     tv_host_op host_ops[TV_OPS];           /* those that were executed, one for each operator */

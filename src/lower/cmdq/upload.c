@@ -183,6 +183,7 @@ static tv_status upload_graph(cmdq_lowering *l, const tv_llm_progress *progress,
         l->k_base[i] = allocate_dram(l, (uint64_t)c->heads * l->context * c->key_dim);
         l->v_base[i] = allocate_dram(l, (uint64_t)c->heads * l->context * c->value_dim);
     }
+    l->caches_end = l->dram_end;
     for (size_t i = 0; i < g->nodes.count; i++)
         if (g->nodes.data[i].op == TV_OP_GATHER)
             l->inputs[g->nodes.data[i].output] =
@@ -207,5 +208,8 @@ tv_status cmdq_lower_allocate(cmdq_lowering *l, const tv_diag_sink *sink)
 
 tv_status cmdq_lower_upload(cmdq_lowering *l, const tv_llm_progress *progress, const tv_diag_sink *sink)
 {
-    return l->timing ? TV_OK : upload_graph(l, progress, sink);
+    if (l->timing)
+        return TV_OK;
+    TV_TRY(upload_graph(l, progress, sink));
+    return tv_backend_touch_space(l->machine, "dram", l->constants_end, l->caches_end, sink);
 }

@@ -263,5 +263,8 @@ tv_status pccx_lower_upload(pccx_lowering *l, const tv_llm_progress *progress, c
     l->timing = true;
     tv_status status = allocate_graph(l, sink);
     l->timing = timing;
-    return status == TV_OK && !timing ? upload_graph(l, progress, sink) : status;
+    if (status != TV_OK || timing)
+        return status;
+    TV_TRY(upload_graph(l, progress, sink));
+    return tv_backend_touch_space(l->machine, "host", l->map.model_end, l->map.vector, sink);
 }
