@@ -5,12 +5,16 @@
 #include <inttypes.h>
 #include <sys/mman.h>
 
+enum { ON_CHIP_MAX = 32 << 20 };
+
 tv_status tv_memory_init(tv_memory *memory, uint64_t size, const tv_diag_sink *sink)
 {
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
         return tv_fail(sink, TV_ERR_MEMORY, TV_CODE(NO_MEMORY), "make the simulated memory smaller with -D",
                        "the host cannot reserve %" PRIu64 " bytes of simulated memory", size);
+    if (size <= ON_CHIP_MAX)
+        madvise(p, size, MADV_HUGEPAGE); /* all of it is used, again and again; a hint: it may fail */
     *memory = (tv_memory){p, size, false};
     return TV_OK;
 }
