@@ -352,8 +352,11 @@ TARGET TV_INLINE void add_all(const tv_panel_groups *b, unsigned bits, bool unit
 {
     const __m256 factors = _mm256_set1_ps(factor);
     size_t first = b->begin == 0 ? b->used : 0;
-    add_range(b, 0, first, bits, unit_factor, factors, true, p);
-    add_range(b, first, b->count, bits, unit_factor, factors, false, p);
+    tv_panel_groups one = *b;
+    for (size_t i = 0; i < b->panels; i++, p += TV_PANEL_SUMS, one.panel += ROWS * ROW_BYTES, one.scales += ROWS) {
+        add_range(&one, 0, first, bits, unit_factor, factors, true, p);
+        add_range(&one, first, b->count, bits, unit_factor, factors, false, p);
+    }
 }
 
 TARGET static void add_groups(const tv_panel_groups *b, unsigned bits, float factor, float *p)

@@ -14,6 +14,7 @@ enum {
     ROWS = TV_PANEL_ROWS,
     PAIR = TV_PANEL_PAIR,
     TILE = TV_PANEL_TILE,
+    HALF_TILE = TILE / 2,
     STEP = TV_PANEL_STEP,
     BLOCK = TV_PANEL_BLOCK,
     GROUP = TV_PANEL_GROUP,
@@ -173,47 +174,58 @@ TARGET TV_INLINE __m512i broadcast4(const int8_t *p)
 
 TARGET TV_INLINE __m512i low_nibbles(__m512i x) { return _mm512_and_si512(x, _mm512_set1_epi8(NIBBLE)); }
 
-/* sums[i] += four elements of each row of a panel times four of row i of a tile. */
-TARGET TV_INLINE void add_step(__m512i w, const int8_t *packed, __m512i sums[TILE])
+/* sums[half][i] += four elements of each row of panel `half` times four of row i of half a tile. These are loaded once
+ * for both panels: a load takes as long as a multiplication. */
+TARGET TV_INLINE void add_step(const __m512i w[2], const int8_t *packed, __m512i sums[2][HALF_TILE])
 {
-#pragma GCC unroll 8
-    for (unsigned i = 0; i < TILE; i++)
-        sums[i] = _mm512_dpbusd_epi32(sums[i], w, broadcast4(packed + i * STEP));
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < HALF_TILE; i++) {
+        __m512i x = broadcast4(packed + i * STEP);
+        sums[0][i] = _mm512_dpbusd_epi32(sums[0][i], w[0], x);
+        sums[1][i] = _mm512_dpbusd_epi32(sums[1][i], w[1], x);
+    }
 }
 
-/* The same for `length` elements. */
+/* The same for `length` elements. The panels are ROWS * BLOCK bytes apart. */
 TARGET TV_INLINE void add_steps(unsigned bits, const uint8_t *panel, size_t length, const int8_t *packed,
-                                __m512i sums[TILE])
+                                __m512i sums[2][HALF_TILE])
 {
     for (size_t s = 0; s < length; s += VECTOR / ROWS * 8 / bits, panel += VECTOR) {
-        __m512i w = _mm512_load_si512(panel);
-        add_step(bits == 4 ? low_nibbles(w) : w, packed + s * TILE, sums);
-        if (bits == 4)
-            add_step(low_nibbles(_mm512_srli_epi16(w, 4)), packed + (s + STEP) * TILE, sums);
+        __m512i w[2] = {_mm512_load_si512(panel), _mm512_load_si512(panel + ROWS * BLOCK)};
+        if (bits == 8) {
+            add_step(w, packed + s * TILE, sums);
+            continue;
+        }
+        __m512i low[2] = {low_nibbles(w[0]), low_nibbles(w[1])},
+                high[2] = {low_nibbles(_mm512_srli_epi16(w[0], 4)), low_nibbles(_mm512_srli_epi16(w[1], 4))};
+        add_step(low, packed + s * TILE, sums);
+        add_step(high, packed + (s + STEP) * TILE, sums);
     }
 }
 
 /* ---- One sum of each row ---- */
 
-/* out[TILE][PAIR] += panel times a tile of activations. */
-TARGET TV_INLINE void multiply_tile(unsigned bits, const uint8_t *panel, size_t length, const int8_t *packed,
+/* out[HALF_TILE][PAIR] += both panels times half a tile of activations. */
+TARGET TV_INLINE void multiply_rows(unsigned bits, const uint8_t *panels, size_t length, const int8_t *packed,
                                     int32_t *out)
 {
-    __m512i sums[TILE];
-    for (unsigned i = 0; i < TILE; i++)
-        sums[i] = _mm512_loadu_si512(out + i * PAIR);
-    add_steps(bits, panel, length, packed, sums);
-    for (unsigned i = 0; i < TILE; i++)
-        _mm512_storeu_si512(out + i * PAIR, sums[i]);
+    __m512i sums[2][HALF_TILE];
+    for (unsigned half = 0; half < 2; half++)
+        for (unsigned i = 0; i < HALF_TILE; i++)
+            sums[half][i] = _mm512_loadu_si512(out + i * PAIR + half * ROWS);
+    add_steps(bits, panels, length, packed, sums);
+    for (unsigned half = 0; half < 2; half++)
+        for (unsigned i = 0; i < HALF_TILE; i++)
+            _mm512_storeu_si512(out + i * PAIR + half * ROWS, sums[half][i]);
 }
 
-/* The same for all tiles and both panels. */
+/* The same for all tiles. */
 TARGET TV_INLINE void multiply_all(unsigned bits, const uint8_t *panels, size_t length, const int8_t *packed,
                                    size_t step, size_t m, int32_t *out)
 {
     for (size_t t = 0; t < tv_ceil_div(m, TILE); t++, packed += step, out += TILE * PAIR)
-        for (unsigned half = 0; half < 2; half++)
-            multiply_tile(bits, panels + half * ROWS * BLOCK, length, packed, out + half * ROWS);
+        for (unsigned first = 0; first < TILE; first += HALF_TILE)
+            multiply_rows(bits, panels, length, packed + first * STEP, out + first * PAIR);
 }
 
 TARGET static void multiply_tiles(unsigned bits, const uint8_t *panels, size_t length, const int8_t *packed,
@@ -228,37 +240,47 @@ TARGET static void multiply_tiles(unsigned bits, const uint8_t *panels, size_t l
 /* ---- A sum of each group ---- */
 
 /* Adds group `g` of the block, scaled, to a partial sum. `unit_factor`: the factor is 1 and is not multiplied. */
-TARGET TV_INLINE void add_group(const tv_panel_groups *b, size_t g, unsigned bits, bool unit_factor, __m512 factor,
-                                __m512 sums[TILE])
+TARGET TV_INLINE void add_group(const tv_panel_groups *b, size_t g, size_t first, unsigned bits, bool unit_factor,
+                                __m512 factor, __m512 sums[2][HALF_TILE])
 {
-    __m512i exact_sums[TILE];
-    for (unsigned i = 0; i < TILE; i++)
-        exact_sums[i] = _mm512_set1_epi32(b->offsets[g * TILE + i]);
-    add_steps(bits, b->panel + g * (GROUP * ROWS * bits / 8), GROUP, b->packed + g * GROUP * TILE, exact_sums);
-    __m512 scale = _mm512_load_ps(b->scales + g * PAIR);
-#pragma GCC unroll 8
-    for (unsigned i = 0; i < TILE; i++) {
-        __m512 x = _mm512_cvtepi32_ps(exact_sums[i]);
-        if (!unit_factor)
-            x = _mm512_mul_ps(x, factor);
-        sums[i] = _mm512_add_ps(sums[i], _mm512_mul_ps(x, scale));
+    const uint8_t *panel = b->panel + g * (GROUP * ROWS * bits / 8);
+    const int8_t *packed = b->packed + g * GROUP * TILE + first * STEP;
+    __m512i exact[2][HALF_TILE];
+    for (unsigned i = 0; i < HALF_TILE; i++)
+        exact[0][i] = exact[1][i] = _mm512_set1_epi32(b->offsets[g * TILE + first + i]);
+    add_steps(bits, panel, GROUP, packed, exact);
+#pragma GCC unroll 2
+    for (unsigned half = 0; half < 2; half++) {
+        __m512 scale = _mm512_load_ps(b->scales + g * PAIR + half * ROWS);
+#pragma GCC unroll 4
+        for (unsigned i = 0; i < HALF_TILE; i++) {
+            __m512 x = _mm512_cvtepi32_ps(exact[half][i]);
+            if (!unit_factor)
+                x = _mm512_mul_ps(x, factor);
+            sums[half][i] = _mm512_add_ps(sums[half][i], _mm512_mul_ps(x, scale));
+        }
     }
 }
 
-/* Accumulates one partial sum at a time in registers. In the first block of a row they start at 0, and 0 is added
- * explicitly because it turns -0 into +0. */
+/* Accumulates one partial sum of half a tile at a time in registers. In the first block of a row they start at 0, and 0
+ * is added explicitly because it turns -0 into +0. */
 TARGET TV_INLINE void add_all(const tv_panel_groups *b, unsigned bits, bool unit_factor, float factor, float *p)
 {
     const __m512 factors = _mm512_set1_ps(factor);
-    for (size_t u = 0; u < b->used; u++, p += TILE * ROWS) {
-        __m512 sums[TILE];
-        for (unsigned i = 0; i < TILE; i++)
-            sums[i] = b->begin ? _mm512_load_ps(p + i * ROWS) : _mm512_setzero_ps();
-        for (size_t g = u; g < b->count; g += PARTIALS)
-            add_group(b, g, bits, unit_factor, factors, sums);
-        for (unsigned i = 0; i < TILE; i++)
-            _mm512_store_ps(p + i * ROWS, sums[i]);
-    }
+    for (size_t u = 0; u < b->used; u++)
+        for (size_t first = 0; first < b->rows; first += HALF_TILE) {
+            float *own = p + (u * TILE + first) * ROWS;
+            __m512 sums[2][HALF_TILE];
+            for (unsigned half = 0; half < 2; half++)
+                for (unsigned i = 0; i < HALF_TILE; i++)
+                    sums[half][i] =
+                        b->begin ? _mm512_load_ps(own + half * TV_PANEL_SUMS + i * ROWS) : _mm512_setzero_ps();
+            for (size_t g = u; g < b->count; g += PARTIALS)
+                add_group(b, g, first, bits, unit_factor, factors, sums);
+            for (unsigned half = 0; half < 2; half++)
+                for (unsigned i = 0; i < HALF_TILE; i++)
+                    _mm512_store_ps(own + half * TV_PANEL_SUMS + i * ROWS, sums[half][i]);
+        }
 }
 
 TARGET static void add_groups(const tv_panel_groups *b, unsigned bits, float factor, float *p)
@@ -302,37 +324,40 @@ TARGET static void store_totals(const float *p, size_t used, size_t count, size_
 
 /* ---- One sum of each row, scaled to BF16 ---- */
 
-/* A tile of activations times one panel; `mask` has its rows of weights. */
-TARGET TV_INLINE void scale_tile(unsigned bits, const uint8_t *panel, size_t length, const tv_panel_scaled *p,
-                                 size_t first, const int8_t *packed, __m512 scale, __mmask16 mask, uint16_t *y)
+/* Half a tile of activations, from row `first` on, times both panels. */
+TARGET TV_INLINE void scale_rows(unsigned bits, const uint8_t *panels, size_t length, const tv_panel_scaled *p,
+                                 size_t first, const __m512 scales[2])
 {
-    __m512i sums[TILE];
-    for (unsigned i = 0; i < TILE; i++)
-        sums[i] = _mm512_set1_epi32(p->offsets[first + i]);
-    add_steps(bits, panel, length, packed, sums);
-#pragma GCC unroll 8
-    for (unsigned i = 0; i < TILE; i++) {
+    const int8_t *packed = p->packed + tv_gemm_panel_packed_bytes(first / TILE * TILE, length) + first % TILE * STEP;
+    __m512i sums[2][HALF_TILE];
+    for (unsigned i = 0; i < HALF_TILE; i++)
+        sums[0][i] = sums[1][i] = _mm512_set1_epi32(p->offsets[first + i]);
+    add_steps(bits, panels, length, packed, sums);
+    const __mmask32 mask = first_bits(p->count);
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < HALF_TILE; i++) {
         if (first + i == p->m)
             break;
-        __m512 x = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[i]), _mm512_set1_ps(p->row_scales[first + i]));
-        x = _mm512_mul_ps(x, scale);
-        if (p->add)
-            x = _mm512_add_ps(x, tv_bf16_to_f32_x16(_mm256_maskz_loadu_epi16(mask, y + i * p->step)));
-        _mm256_mask_storeu_epi16(y + i * p->step, mask, tv_bf16_flushed_from_f32_x16(x));
+        const __m512 row_scale = _mm512_set1_ps(p->row_scales[first + i]);
+        for (unsigned half = 0; half * ROWS < p->count; half++) {
+            __mmask16 rows = (__mmask16)(mask >> half * ROWS);
+            uint16_t *y = p->y + (first + i) * p->step + half * ROWS;
+            __m512 x = _mm512_mul_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sums[half][i]), row_scale), scales[half]);
+            if (p->add)
+                x = _mm512_add_ps(x, tv_bf16_to_f32_x16(_mm256_maskz_loadu_epi16(rows, y)));
+            _mm256_mask_storeu_epi16(y, rows, tv_bf16_flushed_from_f32_x16(x));
+        }
     }
 }
 
 TARGET TV_INLINE void scale_all(unsigned bits, const uint8_t *panels, size_t length, const tv_panel_scaled *p)
 {
     const __mmask32 mask = first_bits(p->count);
-    for (size_t first = 0; first < p->m; first += TILE)
-        for (unsigned half = 0; half < 2 && half * ROWS < p->count; half++) {
-            __mmask16 rows = (__mmask16)(mask >> half * ROWS);
-            scale_tile(bits, panels + half * ROWS * BLOCK, length, p, first,
-                       p->packed + tv_gemm_panel_packed_bytes(first, length),
-                       _mm512_maskz_loadu_ps(rows, p->scales + half * ROWS), rows,
-                       p->y + first * p->step + half * ROWS);
-        }
+    __m512 scales[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+    for (unsigned half = 0; half * ROWS < p->count; half++)
+        scales[half] = _mm512_maskz_loadu_ps((__mmask16)(mask >> half * ROWS), p->scales + half * ROWS);
+    for (size_t first = 0; first < p->m; first += HALF_TILE)
+        scale_rows(bits, panels, length, p, first, scales);
 }
 
 TARGET static void multiply_scaled_tiles(const uint8_t *panels, size_t length, const tv_panel_scaled *p)

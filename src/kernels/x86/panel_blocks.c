@@ -81,33 +81,32 @@ void tv_panels_multiply_grouped(const tv_panel_steps *v, const tv_gemm_panel_wei
     panel_memory mem;
     const size_t all = w->k / GROUP, block_groups_max = (size_t)BLOCK * 8 / w->bits / GROUP,
                  used = all < PARTIALS ? all : PARTIALS, group_bytes = GROUP * w->bits / 8;
-    const size_t products = tv_ceil_div(m, TILE) * 2; /* of a tile and a panel */
+    const size_t tiles = tv_ceil_div(m, TILE);
     for (size_t begin = 0; begin < all; begin += block_groups_max) {
         size_t here = all - begin < block_groups_max ? all - begin : block_groups_max,
                next = begin + here == all ? 0 : begin + here, next_row = next ? from : from + PAIR;
         v->pack_weights(w, from, count, begin * group_bytes, here * group_bytes, mem.panels);
         v->pack_scales(scales + from * scale_step + begin, scale_step, count, here, mem.scales);
-        for (size_t q = 0; q < products; q++) {
-            size_t i = q / 2 * TILE, row = q % 2 * ROWS, tile_rows = m - i < TILE ? m - i : TILE;
-            float *p = all > block_groups_max ? mem.sums + q * PARTIALS * TILE * ROWS : mem.sums;
-            const tv_panel_groups b = {mem.panels + row * v->row_bytes,
+        for (size_t t = 0; t < tiles; t++) {
+            size_t i = t * TILE, tile_rows = m - i < TILE ? m - i : TILE;
+            float *p = all > block_groups_max ? mem.sums + t * 2 * TV_PANEL_SUMS : mem.sums;
+            const tv_panel_groups b = {mem.panels,
+                                       tv_ceil_div(count, ROWS),
                                        packed + tv_gemm_panel_packed_bytes(i, w->k) + begin * GROUP * TILE,
                                        offsets + i * all + begin * TILE,
-                                       mem.scales + row,
+                                       mem.scales,
                                        tile_rows,
                                        begin,
                                        here,
                                        used};
             prefetch_rows(tv_panel_row(w->rows, w->stride, next_row), next * group_bytes, w->stride, here * group_bytes,
-                          q, products);
+                          t, tiles);
             prefetch_rows(tv_panel_row(scales, scale_step * sizeof *scales, next_row), next * sizeof *scales,
-                          scale_step * sizeof *scales, here * sizeof *scales, q, products);
-            if (row >= count)
-                continue;
+                          scale_step * sizeof *scales, here * sizeof *scales, t, tiles);
             v->add_groups(&b, w->bits, factor, p);
-            if (begin + here == all)
-                v->store_totals(p, used, count - row < ROWS ? count - row : ROWS, tile_rows,
-                                old ? old + i * step + row : NULL, out + i * step + row, step);
+            for (size_t row = 0; row < count && begin + here == all; row += ROWS)
+                v->store_totals(p + row / ROWS * TV_PANEL_SUMS, used, count - row < ROWS ? count - row : ROWS,
+                                tile_rows, old ? old + i * step + row : NULL, out + i * step + row, step);
         }
     }
 }

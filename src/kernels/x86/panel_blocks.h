@@ -16,15 +16,17 @@ enum {
     TV_PANEL_BLOCK = 512,                  /* bytes of a row of weights */
     TV_PANEL_ROW_MAX = 2 * TV_PANEL_BLOCK, /* bytes of a row of a panel */
     TV_PANEL_GROUP = 32,
-    TV_PANEL_PARTIALS = 8 /* partial sums of the canonical order */
+    TV_PANEL_PARTIALS = 8,                                            /* partial sums of the canonical order */
+    TV_PANEL_SUMS = TV_PANEL_PARTIALS * TV_PANEL_TILE * TV_PANEL_ROWS /* those of a tile and a panel */
 };
 
-/* The operands of a tile and a panel for the groups of one block. */
+/* The operands of a tile and one or two panels for the groups of one block. */
 typedef struct tv_panel_groups {
-    const uint8_t *panel;
+    const uint8_t *panel; /* the first one */
+    size_t panels;
     const int8_t *packed;
     const int32_t *offsets;
-    const float *scales; /* [group][TV_PANEL_PAIR], from the panel's first row on */
+    const float *scales; /* [group][TV_PANEL_PAIR] */
     size_t rows;         /* rows of the tile that exist */
     size_t begin, count; /* groups of the row */
     size_t used;         /* number of partial sums that have groups */
@@ -60,8 +62,9 @@ typedef struct tv_panel_steps {
     void (*multiply_tiles)(unsigned bits, const uint8_t *panels, size_t length, const int8_t *packed, size_t step,
                            size_t m, int32_t *out);
 
-    /* Adds the scaled groups of a block to partial sums p[TV_PANEL_PARTIALS][TV_PANEL_TILE][TV_PANEL_ROWS], which begin
-     * at +0 in the first block. Those from b->used on, and of rows from b->rows on, are unspecified. */
+    /* Adds the scaled groups of a block to partial sums p[2][TV_PANEL_PARTIALS][TV_PANEL_TILE][TV_PANEL_ROWS], which
+     * begin at +0 in the first block. Those from b->used on, of rows from b->rows on and of panels from b->panels on
+     * are unspecified. */
     void (*add_groups)(const tv_panel_groups *b, unsigned bits, float factor, float *p);
 
     /* Reduces the partial sums of `count` rows of a panel and `m` rows of a tile, adds `old` (may be NULL) and stores
