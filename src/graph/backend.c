@@ -68,15 +68,13 @@ tv_status tv_backend_bring_space(tv_machine *machine, const char *space, uint64_
 tv_status tv_backend_touch_space(tv_machine *machine, const char *space, uint64_t first, uint64_t end,
                                  const tv_diag_sink *sink)
 {
-    enum { CHUNK = 1 << 20 };
-    if (end - first > first / 4)
+    enum { CHUNK = 1 << 16, TOUCHED_MAX = 64 << 20 }; /* writes of a chunk request huge pages */
+    static const uint8_t zeros[CHUNK];
+    if (end - first > tv_min_u64(first / 4, TOUCHED_MAX))
         return TV_OK;
-    uint8_t *zeros = calloc(1, CHUNK);
-    tv_status status = zeros ? TV_OK : tv_fail_memory(sink);
-    for (uint64_t at = first; status == TV_OK && at < end; at += CHUNK)
-        status = tv_machine_write(machine, space, at, zeros, (size_t)tv_min_u64(CHUNK, end - at), sink);
-    free(zeros);
-    return status;
+    for (uint64_t at = first; at < end; at += CHUNK)
+        TV_TRY(tv_machine_write(machine, space, at, zeros, (size_t)tv_min_u64(CHUNK, end - at), sink));
+    return TV_OK;
 }
 
 /* Bytes [first, end). */

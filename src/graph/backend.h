@@ -70,9 +70,9 @@ double tv_backend_rate(const tv_config *config, const char *key);
 tv_status tv_backend_bring_space(tv_machine *machine, const char *space, uint64_t bytes, tv_program *program,
                                  const tv_diag_sink *sink);
 
-/* Writes zeros to the KV cache, bytes [first, end) of a byte-addressed space after the model, which are 0 already: so
- * the host's pages are there, huge ones, before a step stores to them one by one. Only if that is a quarter of the
- * model at most; of a long context, most is never used. */
+/* Writes zeros to bytes [first, end) of a byte-addressed space, a KV cache after a model of `first` bytes, which are 0
+ * already: steps then store to it without page faults. Does nothing if it has more than a quarter of the model's bytes
+ * or 64 MiB: of a long context, most is never used. */
 tv_status tv_backend_touch_space(tv_machine *machine, const char *space, uint64_t first, uint64_t end,
                                  const tv_diag_sink *sink);
 

@@ -11,7 +11,7 @@
 
 enum {
     TV_PANEL_PAIR = 32,         /* rows of weights per call: two panels */
-    TV_PANEL_TILE = 8,          /* rows of activations per register tile */
+    TV_PANEL_TILE = 8,          /* rows of activations that are packed together */
     TV_PANEL_M_MAX = 128,       /* rows of activations per call of multiply, at most */
     TV_PANEL_GROUPED_M_MAX = 64 /* and of multiply_grouped */
 };

@@ -5,7 +5,9 @@
 #include <inttypes.h>
 #include <sys/mman.h>
 
-enum { ON_CHIP_MAX = 32 << 20 };
+/* Memories up to this size, such as scratchpads, are mostly used as a whole: with huge pages they have fewer page
+ * faults. A mapping of 2 MiB begins at a huge page from Linux 6.7 on. */
+enum { HUGE_PAGES_MAX = 32 << 20 };
 
 tv_status tv_memory_init(tv_memory *memory, uint64_t size, const tv_diag_sink *sink)
 {
@@ -13,8 +15,8 @@ tv_status tv_memory_init(tv_memory *memory, uint64_t size, const tv_diag_sink *s
     if (p == MAP_FAILED)
         return tv_fail(sink, TV_ERR_MEMORY, TV_CODE(NO_MEMORY), "make the simulated memory smaller with -D",
                        "the host cannot reserve %" PRIu64 " bytes of simulated memory", size);
-    if (size <= ON_CHIP_MAX)
-        madvise(p, size, MADV_HUGEPAGE); /* all of it is used, again and again; a hint: it may fail */
+    if (size <= HUGE_PAGES_MAX)
+        madvise(p, size, MADV_HUGEPAGE); /* a hint: it may fail */
     *memory = (tv_memory){p, size, false};
     return TV_OK;
 }
@@ -47,9 +49,10 @@ void tv_memory_write(tv_memory *memory, uint64_t addr, const void *bytes, uint64
 
 void tv_memory_zero(tv_memory *memory, uint64_t addr, uint64_t size)
 {
-    const uint64_t page = 65536; /* a multiple of every page size in use */
+    const uint64_t page = 65536; /* a multiple of every page size but that of huge pages, which a hole splits */
     uint64_t first = (addr + page - 1) / page * page, last = (addr + size) / page * page;
-    if (memory->external || first >= last || madvise(memory->bytes + first, last - first, MADV_DONTNEED) != 0) {
+    if (memory->external || memory->size <= HUGE_PAGES_MAX || first >= last ||
+        madvise(memory->bytes + first, last - first, MADV_DONTNEED) != 0) {
         memset(memory->bytes + addr, 0, size);
         return;
     }

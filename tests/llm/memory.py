@@ -25,7 +25,7 @@ from suite import Suite, parse_arguments  # noqa: E402
 OPTIONS = parse_arguments(__doc__, "trivet", extra=(("--shape", "36M"), ))
 SUITE = Suite(OPTIONS.trivet, OPTIONS)
 RATIO = 1.1
-FIXED = 6e6  # code that is relocated, threads, vocabulary, queues and buffers of a step: independent of the weights
+FIXED = 8e6  # code that is relocated, threads, vocabulary, scratchpad, queues and buffers of a step: independent of the weights
 BIG = ["-D", "host.bytes=16Gi"], ["-D", "dram.bytes=16Gi", "-D", "spm.bank_bytes=512Ki"]
 
 
@@ -40,6 +40,14 @@ def weights_of(shape, target, bits):
     if target == "cmdq":  # an FP32 scale for 32 weights
         return weights * bits / 8 + weights / 32 * 4
     return weights + table * 4  # OpenNPU: a scale for each row, FP32 embeddings
+
+
+def touched_cache(shape, context, model):
+    """Bytes of the KV cache that a session of pccx or CMDQ touches when it begins: one of 64 MiB and a quarter of the model at most. A
+    value has 8 bits; on pccx twice four, and their scales."""
+    d = SHAPES[shape]
+    cache = d["layers"] * 2 * d["kv_heads"] * d["head"] * context
+    return cache if cache <= min(model / 4, 64 << 20) else 0
 
 
 def peak_of(*args):
@@ -70,8 +78,15 @@ def measure(path, target, bits, *options):
 def weights_are_in_memory_once(path):
     for target, bits in (("pccx", 4), ("pccx", 8), ("cmdq", 4), ("cmdq", 8)):
         memory, weights = measure(path, target, bits, "--weight-bits", str(bits), *BIG[target == "cmdq"], "--context", "512")
-        SUITE.expect(f"{target}, {bits} bits: at most {RATIO} times the weights", memory <= RATIO * weights + FIXED,
-                     f"{memory} bytes; weights {weights:.0f}")
+        cache = touched_cache(OPTIONS.shape, 512, weights)
+        SUITE.expect(f"{target}, {bits} bits: at most {RATIO} times the weights, and the KV cache", memory <= RATIO * weights + cache + FIXED,
+                     f"{memory} bytes; weights {weights:.0f}, KV cache {cache}")
+
+
+def a_long_context_is_not_touched(path):
+    memory, weights = measure(path, "cmdq", 4, "--weight-bits", "4", *BIG[1], "--context", "4096")
+    SUITE.expect("cmdq: a KV cache of more than a quarter of the weights takes memory by position", memory <= RATIO * weights + FIXED,
+                 f"{memory} bytes; weights {weights:.0f}, KV cache {touched_cache(OPTIONS.shape, 4096, 1e12)}")
 
 
 def opennpu_runs_in_segments(path):
@@ -84,7 +99,7 @@ def opennpu_runs_in_segments(path):
 def main():
     path = os.path.join(SUITE.folder, "model.gguf")
     write_shape(OPTIONS.shape, path)
-    SUITE.run_tests([weights_are_in_memory_once, opennpu_runs_in_segments], path)
+    SUITE.run_tests([weights_are_in_memory_once, a_long_context_is_not_touched, opennpu_runs_in_segments], path)
     sys.exit(SUITE.finish())
 
 

@@ -334,7 +334,7 @@ FAMILIES = {
 
 # Dimensions of llama models; `context` as published.
 SHAPES = {
-    "36M": dict(embedding=512, ff=1408, layers=8, heads=8, kv_heads=8, head=64, vocabulary=8192, context=512),
+    "36M": dict(embedding=512, ff=1408, layers=8, heads=8, kv_heads=8, head=64, vocabulary=8192, context=4096),
     "1.1B": dict(embedding=2048, ff=5632, layers=22, heads=32, kv_heads=4, head=64, vocabulary=32000, context=2048),
     "3B": dict(embedding=3200, ff=8640, layers=26, heads=32, kv_heads=32, head=100, vocabulary=32000, context=2048),
     "7B": dict(embedding=4096, ff=11008, layers=32, heads=32, kv_heads=32, head=128, vocabulary=32000, context=4096),

@@ -401,8 +401,7 @@ TARGET static void store_totals(const float *p, size_t used, size_t count, size_
         }
 }
 
-static const tv_panel_steps steps = {ROW_BYTES,  pack_weights, pack_scales, multiply_tiles,
-                                     add_groups, store_totals, NULL};
+static const tv_panel_steps steps = {pack_weights, pack_scales, multiply_tiles, add_groups, store_totals, NULL};
 
 static void multiply(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
                      const int32_t *offsets, size_t m, int32_t *out)

@@ -174,8 +174,8 @@ TARGET TV_INLINE __m512i broadcast4(const int8_t *p)
 
 TARGET TV_INLINE __m512i low_nibbles(__m512i x) { return _mm512_and_si512(x, _mm512_set1_epi8(NIBBLE)); }
 
-/* sums[half][i] += four elements of each row of panel `half` times four of row i of half a tile. These are loaded once
- * for both panels: a load takes as long as a multiplication. */
+/* sums[panel][i] += four elements of each row of panel `panel` times four of row i of half a tile. These are loaded
+ * once for both panels: loads limit the rate as much as multiplications. */
 TARGET TV_INLINE void add_step(const __m512i w[2], const int8_t *packed, __m512i sums[2][HALF_TILE])
 {
 #pragma GCC unroll 4
@@ -187,11 +187,11 @@ TARGET TV_INLINE void add_step(const __m512i w[2], const int8_t *packed, __m512i
 }
 
 /* The same for `length` elements. The panels are ROWS * BLOCK bytes apart. */
-TARGET TV_INLINE void add_steps(unsigned bits, const uint8_t *panel, size_t length, const int8_t *packed,
+TARGET TV_INLINE void add_steps(unsigned bits, const uint8_t *panels, size_t length, const int8_t *packed,
                                 __m512i sums[2][HALF_TILE])
 {
-    for (size_t s = 0; s < length; s += VECTOR / ROWS * 8 / bits, panel += VECTOR) {
-        __m512i w[2] = {_mm512_load_si512(panel), _mm512_load_si512(panel + ROWS * BLOCK)};
+    for (size_t s = 0; s < length; s += VECTOR / ROWS * 8 / bits, panels += VECTOR) {
+        __m512i w[2] = {_mm512_load_si512(panels), _mm512_load_si512(panels + ROWS * BLOCK)};
         if (bits == 8) {
             add_step(w, packed + s * TILE, sums);
             continue;
@@ -210,13 +210,13 @@ TARGET TV_INLINE void multiply_rows(unsigned bits, const uint8_t *panels, size_t
                                     int32_t *out)
 {
     __m512i sums[2][HALF_TILE];
-    for (unsigned half = 0; half < 2; half++)
+    for (unsigned panel = 0; panel < 2; panel++)
         for (unsigned i = 0; i < HALF_TILE; i++)
-            sums[half][i] = _mm512_loadu_si512(out + i * PAIR + half * ROWS);
+            sums[panel][i] = _mm512_loadu_si512(out + i * PAIR + panel * ROWS);
     add_steps(bits, panels, length, packed, sums);
-    for (unsigned half = 0; half < 2; half++)
+    for (unsigned panel = 0; panel < 2; panel++)
         for (unsigned i = 0; i < HALF_TILE; i++)
-            _mm512_storeu_si512(out + i * PAIR + half * ROWS, sums[half][i]);
+            _mm512_storeu_si512(out + i * PAIR + panel * ROWS, sums[panel][i]);
 }
 
 /* The same for all tiles. */
@@ -224,7 +224,7 @@ TARGET TV_INLINE void multiply_all(unsigned bits, const uint8_t *panels, size_t 
                                    size_t step, size_t m, int32_t *out)
 {
     for (size_t t = 0; t < tv_ceil_div(m, TILE); t++, packed += step, out += TILE * PAIR)
-        for (unsigned first = 0; first < TILE; first += HALF_TILE)
+        for (size_t first = 0; first < TILE && t * TILE + first < m; first += HALF_TILE)
             multiply_rows(bits, panels, length, packed + first * STEP, out + first * PAIR);
 }
 
@@ -239,31 +239,32 @@ TARGET static void multiply_tiles(unsigned bits, const uint8_t *panels, size_t l
 
 /* ---- A sum of each group ---- */
 
-/* Adds group `g` of the block, scaled, to a partial sum. `unit_factor`: the factor is 1 and is not multiplied. */
+/* Adds group `g` of the block, scaled, to a partial sum of half a tile, from row `first` on, and both panels.
+ * `unit_factor`: the factor is 1 and is not multiplied. */
 TARGET TV_INLINE void add_group(const tv_panel_groups *b, size_t g, size_t first, unsigned bits, bool unit_factor,
                                 __m512 factor, __m512 sums[2][HALF_TILE])
 {
-    const uint8_t *panel = b->panel + g * (GROUP * ROWS * bits / 8);
+    const uint8_t *panels = b->panel + g * (GROUP * ROWS * bits / 8);
     const int8_t *packed = b->packed + g * GROUP * TILE + first * STEP;
     __m512i exact[2][HALF_TILE];
     for (unsigned i = 0; i < HALF_TILE; i++)
         exact[0][i] = exact[1][i] = _mm512_set1_epi32(b->offsets[g * TILE + first + i]);
-    add_steps(bits, panel, GROUP, packed, exact);
+    add_steps(bits, panels, GROUP, packed, exact);
 #pragma GCC unroll 2
-    for (unsigned half = 0; half < 2; half++) {
-        __m512 scale = _mm512_load_ps(b->scales + g * PAIR + half * ROWS);
+    for (unsigned panel = 0; panel < 2; panel++) {
+        __m512 scale = _mm512_load_ps(b->scales + g * PAIR + panel * ROWS);
 #pragma GCC unroll 4
         for (unsigned i = 0; i < HALF_TILE; i++) {
-            __m512 x = _mm512_cvtepi32_ps(exact[half][i]);
+            __m512 x = _mm512_cvtepi32_ps(exact[panel][i]);
             if (!unit_factor)
                 x = _mm512_mul_ps(x, factor);
-            sums[half][i] = _mm512_add_ps(sums[half][i], _mm512_mul_ps(x, scale));
+            sums[panel][i] = _mm512_add_ps(sums[panel][i], _mm512_mul_ps(x, scale));
         }
     }
 }
 
 /* Accumulates one partial sum of half a tile at a time in registers. In the first block of a row they start at 0, and 0
- * is added explicitly because it turns -0 into +0. */
+ * is added explicitly because it turns -0 into +0. A second panel that does not exist is computed, too. */
 TARGET TV_INLINE void add_all(const tv_panel_groups *b, unsigned bits, bool unit_factor, float factor, float *p)
 {
     const __m512 factors = _mm512_set1_ps(factor);
@@ -271,15 +272,15 @@ TARGET TV_INLINE void add_all(const tv_panel_groups *b, unsigned bits, bool unit
         for (size_t first = 0; first < b->rows; first += HALF_TILE) {
             float *own = p + (u * TILE + first) * ROWS;
             __m512 sums[2][HALF_TILE];
-            for (unsigned half = 0; half < 2; half++)
+            for (unsigned panel = 0; panel < 2; panel++)
                 for (unsigned i = 0; i < HALF_TILE; i++)
-                    sums[half][i] =
-                        b->begin ? _mm512_load_ps(own + half * TV_PANEL_SUMS + i * ROWS) : _mm512_setzero_ps();
+                    sums[panel][i] =
+                        b->begin ? _mm512_load_ps(own + panel * TV_PANEL_SUMS + i * ROWS) : _mm512_setzero_ps();
             for (size_t g = u; g < b->count; g += PARTIALS)
                 add_group(b, g, first, bits, unit_factor, factors, sums);
-            for (unsigned half = 0; half < 2; half++)
+            for (unsigned panel = 0; panel < 2; panel++)
                 for (unsigned i = 0; i < HALF_TILE; i++)
-                    _mm512_store_ps(own + half * TV_PANEL_SUMS + i * ROWS, sums[half][i]);
+                    _mm512_store_ps(own + panel * TV_PANEL_SUMS + i * ROWS, sums[panel][i]);
         }
 }
 
@@ -339,10 +340,10 @@ TARGET TV_INLINE void scale_rows(unsigned bits, const uint8_t *panels, size_t le
         if (first + i == p->m)
             break;
         const __m512 row_scale = _mm512_set1_ps(p->row_scales[first + i]);
-        for (unsigned half = 0; half * ROWS < p->count; half++) {
-            __mmask16 rows = (__mmask16)(mask >> half * ROWS);
-            uint16_t *y = p->y + (first + i) * p->step + half * ROWS;
-            __m512 x = _mm512_mul_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sums[half][i]), row_scale), scales[half]);
+        for (unsigned panel = 0; panel * ROWS < p->count; panel++) {
+            __mmask16 rows = (__mmask16)(mask >> panel * ROWS);
+            uint16_t *y = p->y + (first + i) * p->step + panel * ROWS;
+            __m512 x = _mm512_mul_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sums[panel][i]), row_scale), scales[panel]);
             if (p->add)
                 x = _mm512_add_ps(x, tv_bf16_to_f32_x16(_mm256_maskz_loadu_epi16(rows, y)));
             _mm256_mask_storeu_epi16(y, rows, tv_bf16_flushed_from_f32_x16(x));
@@ -354,8 +355,8 @@ TARGET TV_INLINE void scale_all(unsigned bits, const uint8_t *panels, size_t len
 {
     const __mmask32 mask = first_bits(p->count);
     __m512 scales[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
-    for (unsigned half = 0; half * ROWS < p->count; half++)
-        scales[half] = _mm512_maskz_loadu_ps((__mmask16)(mask >> half * ROWS), p->scales + half * ROWS);
+    for (unsigned panel = 0; panel * ROWS < p->count; panel++)
+        scales[panel] = _mm512_maskz_loadu_ps((__mmask16)(mask >> panel * ROWS), p->scales + panel * ROWS);
     for (size_t first = 0; first < p->m; first += HALF_TILE)
         scale_rows(bits, panels, length, p, first, scales);
 }
@@ -368,8 +369,8 @@ TARGET static void multiply_scaled_tiles(const uint8_t *panels, size_t length, c
         scale_all(8, panels, length, p);
 }
 
-static const tv_panel_steps steps = {BLOCK,      pack_weights, pack_scales,          multiply_tiles,
-                                     add_groups, store_totals, multiply_scaled_tiles};
+static const tv_panel_steps steps = {pack_weights, pack_scales,  multiply_tiles,
+                                     add_groups,   store_totals, multiply_scaled_tiles};
 
 static void multiply(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
                      const int32_t *offsets, size_t m, int32_t *out)

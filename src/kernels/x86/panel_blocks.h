@@ -22,7 +22,7 @@ enum {
 
 /* The operands of a tile and one or two panels for the groups of one block. */
 typedef struct tv_panel_groups {
-    const uint8_t *panel; /* the first one */
+    const uint8_t *panel; /* the first one; the second follows where pack_weights puts it */
     size_t panels;
     const int8_t *packed;
     const int32_t *offsets;
@@ -47,8 +47,6 @@ typedef struct tv_panel_scaled {
 
 /* The steps of a variant. Arrays that they read and write as vectors are aligned to 64 bytes. */
 typedef struct tv_panel_steps {
-    size_t row_bytes; /* of a panel: a panel begins TV_PANEL_ROWS * row_bytes after the previous one */
-
     /* Packs bytes `from` to from + length of `count` rows from row `row` on into two panels. Words past `length` are
      * unspecified: they are multiplied by activations that are 0. */
     void (*pack_weights)(const tv_gemm_panel_weights *w, size_t row, size_t count, size_t from, size_t length,

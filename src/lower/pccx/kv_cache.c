@@ -266,7 +266,7 @@ tv_status pccx_lower_append_kv(pccx_lowering *l, uint32_t cache, const tv_diag_s
     p.packed = tv_buf_reserve(&l->kv_packed, packed_bytes);
     if (!rows || !p.packed)
         return tv_fail_memory(sink);
-    memset(p.packed, 0, packed_bytes);
+    memset(p.packed, 0, packed_bytes); /* packing leaves the padding of rows as it is */
     TV_TRY(pccx_lower_read_bf16(l, l->map.key, keys, rows, sink));
     TV_TRY(pccx_lower_read_bf16(l, l->map.value, values, rows + keys, sink));
     tv_pool_run(tv_machine_pool(l->machine), shape->heads, pack_heads, &p);

@@ -189,11 +189,11 @@ static tv_status order_entries(const tv_program *program, const tv_diag_sink *si
     return TV_ERR_INPUT;
 }
 
-/* Operations of `n` entries. The steps of a prompt have a few entries more each: an array of the same size takes the
- * memory of the last one, whose pages are there. */
+/* Operations of `n` entries, rounded to a power of two: the steps of a prompt have a few entries more each, and arrays
+ * of the same size are put where one was freed, whose pages are there. */
 static cmdq_op *allocate_ops(size_t n)
 {
-    size_t rounded = 1024;
+    size_t rounded = 64;
     while (rounded < n)
         rounded *= 2;
     return tv_array_alloc(rounded, sizeof(cmdq_op));
