@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <sys/mman.h>
 
-/* Memories up to this size, such as scratchpads, are mostly used as a whole: with huge pages they have fewer page
- * faults. A mapping of 2 MiB begins at a huge page from Linux 6.7 on. */
+/* Memories of 2 MiB up to this size, such as scratchpads, are mostly used as a whole: with huge pages they have fewer
+ * page faults. A mapping of 2 MiB begins at a huge page from Linux 6.7 on. */
 enum { HUGE_PAGES_MAX = 32 << 20 };
 
 tv_status tv_memory_init(tv_memory *memory, uint64_t size, const tv_diag_sink *sink)

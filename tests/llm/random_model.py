@@ -332,7 +332,7 @@ FAMILIES = {
 }
 
 
-# Dimensions of llama models; `context` as published.
+# Dimensions of llama models, as published but for the smallest one.
 SHAPES = {
     "36M": dict(embedding=512, ff=1408, layers=8, heads=8, kv_heads=8, head=64, vocabulary=8192, context=4096),
     "1.1B": dict(embedding=2048, ff=5632, layers=22, heads=32, kv_heads=4, head=64, vocabulary=32000, context=2048),
