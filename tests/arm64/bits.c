@@ -267,7 +267,7 @@ static hash products_at(tv_cpu_level level)
             floats[i] = 0.01f + 0.37f * (float)i;
         hash_number(&h, tv_scale_search(level)(scales, n, scales[0], floats, COUNT, -8, 7));
         uint32_t k = 4u << round % 5;
-        tv_outer_s8(level)(acc, k, a, w, 1 + round % (COUNT * N / TV_OUTER_K_MAX));
+        tv_outer_s8(level)(acc, k, a, w, 1 + round % (COUNT * N / TV_OUTER_K_MAX), 0, k);
         hash_bytes(&h, acc, k * k * sizeof *acc);
     }
     return h;

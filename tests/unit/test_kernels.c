@@ -24,6 +24,11 @@ static void compare_outer(unit_rng *rng, tv_cpu_level level, uint32_t k, unsigne
 {
     static int8_t a[TV_OUTER_COUNT_MAX * TV_OUTER_K_MAX], b[TV_OUTER_COUNT_MAX * TV_OUTER_K_MAX];
     static int32_t acc[TV_OUTER_K_MAX * TV_OUTER_K_MAX], want[TV_OUTER_K_MAX * TV_OUTER_K_MAX];
+    uint32_t groups = k / TV_OUTER_ROWS, first = 0, end = k;
+    if (unit_below(rng, 2)) {
+        first = (uint32_t)unit_below(rng, groups) * TV_OUTER_ROWS;
+        end = first + (uint32_t)unit_below(rng, groups + 1 - first / TV_OUTER_ROWS) * TV_OUTER_ROWS;
+    }
     for (uint32_t i = 0; i < k * count; i++) {
         a[i] = unit_below(rng, one_in) ? 0 : random_byte(rng);
         b[i] = random_byte(rng);
@@ -31,11 +36,11 @@ static void compare_outer(unit_rng *rng, tv_cpu_level level, uint32_t k, unsigne
     for (uint32_t i = 0; i < k * k; i++) {
         acc[i] = unit_below(rng, 2) ? (int32_t)(uint32_t)unit_next(rng) : INT32_MAX; /* sums wrap */
         int64_t sum = acc[i];
-        for (unsigned p = 0; p < count; p++)
+        for (unsigned p = 0; p < count && first <= i / k && i / k < end; p++)
             sum += (int64_t)a[p * k + i / k] * b[p * k + i % k];
         want[i] = (int32_t)(uint32_t)(uint64_t)sum;
     }
-    tv_outer_s8(level)(acc, k, a, b, count);
+    tv_outer_s8(level)(acc, k, a, b, count, first, end);
     assert_memory_equal(acc, want, k * k * sizeof *acc);
 }
 

@@ -938,6 +938,33 @@ static void outer_products_accumulate_and_drain_by_columns(void **state)
     compare_programs(32, 16, emit_mma_burst, 4000, 1);
 }
 
+/* Short sums of which the first columns are drained, and one of more products than the simulator keeps operands for,
+ * of which others are drained than before. */
+static unsigned emit_sums(unit_rng *rng, const reference_state *s, insn *code)
+{
+    enum { SUMS = 4, SHORT = 150, LONG = 1300 };
+    unsigned n = 0, is_long = (unsigned)unit_below(rng, SUMS);
+    for (unsigned sum = 0; sum < SUMS; sum++) {
+        unsigned products = (unsigned)unit_below(rng, sum == is_long ? LONG : SHORT),
+                 columns = (unsigned)(unit_below(rng, 4) ? unit_below(rng, 12) : unit_below(rng, s->k + 3));
+        if (unit_below(rng, 8))
+            n += emit_one(rng, s, (insn){.family = MMA}, code + n);
+        for (unsigned m = 0; m < products; m++)
+            n += emit_one(rng, s, (insn){.family = MMA, .sat = 1}, code + n);
+        for (unsigned m = 0; m < columns && n < PROGRAM_MAX; m++)
+            n += emit_one(rng, s, (insn){.family = MMA, .funct3 = 1, .sat = unit_below(rng, 4) == 0}, code + n);
+    }
+    return n;
+}
+
+static void long_sums_of_outer_products_equal_those_of_the_reference(void **state)
+{
+    (void)state;
+    compare_programs(64, 32, emit_sums, 20000, 1);
+    compare_programs(8, 32, emit_sums, 20000, 1);
+    compare_programs(4, 4, emit_sums, 8000, 1);
+}
+
 /* ---- Overlapping registers, with numbers from the formulas of the specification ---- */
 
 static void expect_vr(machine_pair *p, unsigned reg, uint32_t want)
@@ -1072,6 +1099,7 @@ int main(void)
         cmocka_unit_test(immediates_write_one_byte_or_one_register),
         cmocka_unit_test(lookup_tables_are_written_in_segments_and_read_by_lanes),
         cmocka_unit_test(outer_products_accumulate_and_drain_by_columns),
+        cmocka_unit_test(long_sums_of_outer_products_equal_those_of_the_reference),
         cmocka_unit_test(random_programs_leave_the_state_of_the_reference),
         cmocka_unit_test(ticks_do_not_depend_on_tracing_or_limits),
     };

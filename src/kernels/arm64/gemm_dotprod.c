@@ -68,7 +68,7 @@ void tv_gemv_scaled_dotprod(const tv_gemv_scaled_args *r) { tv_gemv_scaled_with(
 
 /* ---- Outer products ---- */
 
-enum { QUADS_MAX = TV_OUTER_COUNT_MAX / 4, K_MAX = TV_OUTER_K_MAX, ROWS = 4, LANES = 4 };
+enum { QUADS_MAX = TV_OUTER_COUNT_MAX / 4, K_MAX = TV_OUTER_K_MAX, ROWS = TV_OUTER_ROWS, LANES = 4 };
 
 /* Lane j of quad p: x[4p .. 4p + 3][j] from the low byte up, zero past the last. k is a multiple of 16. */
 TARGET static unsigned pack_quads(int32_t out[QUADS_MAX][K_MAX], uint32_t k, const int8_t *x, unsigned count)
@@ -91,17 +91,18 @@ TARGET static unsigned pack_quads(int32_t out[QUADS_MAX][K_MAX], uint32_t k, con
     return n;
 }
 
-TARGET void tv_outer_s8_dotprod(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b, unsigned count)
+TARGET void tv_outer_s8_dotprod(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b, unsigned count,
+                                uint32_t first, uint32_t end)
 {
     enum { VECTORS = VECTOR / LANES };
     int32_t x[QUADS_MAX][K_MAX], y[QUADS_MAX][K_MAX];
     if (k < VECTOR) {
-        tv_outer_s8_neon(acc, k, a, b, count);
+        tv_outer_s8_neon(acc, k, a, b, count, first, end);
         return;
     }
     unsigned n = pack_quads(x, k, a, count);
     pack_quads(y, k, b, count);
-    for (uint32_t i = 0; i < k; i += ROWS)
+    for (uint32_t i = first; i < end; i += ROWS)
         for (uint32_t j = 0; j < k; j += VECTOR) {
             int32_t *at = acc + (size_t)i * k + j;
             int32x4_t sum[ROWS][VECTORS];

@@ -6,7 +6,7 @@
 #include "kernels/clones.h"
 #include "kernels/variants.h"
 
-enum { ROWS = 4, LANES = 4 };
+enum { ROWS = TV_OUTER_ROWS, LANES = 4 };
 
 /* Four rows of ACC by 4 or 8 columns. */
 TV_INLINE void tile_neon(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b, unsigned count, unsigned vectors)
@@ -35,9 +35,10 @@ TV_INLINE void tile_neon(int32_t *acc, uint32_t k, const int8_t *a, const int8_t
             vst1q_s32(acc + (size_t)r * k + (size_t)v * LANES, sum[r][v]);
 }
 
-void tv_outer_s8_neon(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b, unsigned count)
+void tv_outer_s8_neon(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b, unsigned count, uint32_t first,
+                      uint32_t end)
 {
-    for (uint32_t i = 0; i < k; i += ROWS) {
+    for (uint32_t i = first; i < end; i += ROWS) {
         int32_t *at = acc + (size_t)i * k;
         if (k == LANES)
             tile_neon(at, k, a + i, b, count, 1);

@@ -186,9 +186,8 @@ bool opennpu_execute_block(opennpu_machine *m, const opennpu_block *block)
     if (!find_addresses(m, block, addresses))
         return false;
     if (block->clears)
-        opennpu_clear_acc(m);
-    else if (m->pending + block->products > TV_OUTER_COUNT_MAX)
-        opennpu_flush_accumulators(m);
+        opennpu_clear_accumulators(m);
+    opennpu_reserve_products(m, block->products);
     prepare_groups(m, block);
     const size_t pending = (size_t)m->pending * K;
     uint8_t *const arrays[] = {m->registers, (uint8_t *)m->pending_a + pending, (uint8_t *)m->pending_b + pending};

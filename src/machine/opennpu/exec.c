@@ -115,14 +115,59 @@ bool opennpu_exec_store(opennpu_machine *m, const opennpu_op *op, opennpu_fault 
 
 /* ---- MMA ---- */
 
+void opennpu_add_products(opennpu_machine *m, opennpu_columns *columns)
+{
+    if (columns->cleared)
+        memset(m->acc + (size_t)columns->first * m->k, 0,
+               (size_t)(columns->end - columns->first) * m->k * sizeof *m->acc);
+    columns->cleared = false;
+    while (columns->added < m->pending) {
+        const size_t from = (size_t)columns->added * m->k;
+        const unsigned count = (unsigned)tv_min_u64(m->pending - columns->added, TV_OUTER_COUNT_MAX);
+        m->simd.outer(m->acc, m->k, m->pending_b + from, m->pending_a + from, count, columns->first, columns->end);
+        columns->added += count;
+    }
+}
+
+void opennpu_add_drained(opennpu_machine *m)
+{
+    if (m->others.first == m->others.end)
+        opennpu_flush_accumulators(m);
+    else
+        opennpu_add_products(m, &m->drained);
+}
+
 void opennpu_flush_accumulators(opennpu_machine *m)
 {
-    if (m->cleared)
-        memset(m->acc, 0, (size_t)m->k * m->k * sizeof *m->acc);
-    m->cleared = false;
-    if (m->pending)
-        m->simd.outer(m->acc, m->k, m->pending_b, m->pending_a, m->pending);
+    opennpu_add_products(m, &m->drained);
+    opennpu_add_products(m, &m->others);
+    m->pending = m->drained.added = m->others.added = 0;
+}
+
+/* Programs drain columns from the first on, and as many as one of the last two times. */
+void opennpu_clear_accumulators(opennpu_machine *m)
+{
+    uint32_t end = m->drained.end;
+    if (m->drain_ends[0]) {
+        end = m->drain_ends[0] > m->drain_ends[1] ? m->drain_ends[0] : m->drain_ends[1];
+        end = (end + TV_OUTER_ROWS - 1) / TV_OUTER_ROWS * TV_OUTER_ROWS;
+        m->drain_ends[1] = m->drain_ends[0];
+        m->drain_ends[0] = 0;
+    }
     m->pending = 0;
+    m->drained = (opennpu_columns){.end = end, .cleared = true};
+    m->others = (opennpu_columns){.first = end, .end = m->k, .cleared = true};
+}
+
+/* The next column of ACC, without pending products. */
+static const int32_t *drain_column(opennpu_machine *m)
+{
+    const uint32_t column = m->column;
+    opennpu_add_products(m, column < m->drained.end ? &m->drained : &m->others);
+    if (m->drain_ends[0] <= column)
+        m->drain_ends[0] = column + 1;
+    m->column = (column + 1) % m->k;
+    return m->acc + (size_t)column * m->k;
 }
 
 bool opennpu_exec_mma(opennpu_machine *m, const opennpu_op *op, opennpu_fault *fault)
@@ -135,9 +180,7 @@ bool opennpu_exec_mma(opennpu_machine *m, const opennpu_op *op, opennpu_fault *f
 bool opennpu_exec_mma_last(opennpu_machine *m, const opennpu_op *op, opennpu_fault *fault)
 {
     (void)fault;
-    opennpu_flush_accumulators(m);
-    memcpy(opennpu_vr_overwrite(m, dest_rows(op).first), m->acc + (size_t)m->column * m->k, m->k * sizeof *m->acc);
-    m->column = (m->column + 1) % m->k;
+    memcpy(opennpu_vr_overwrite(m, dest_rows(op).first), drain_column(m), m->k * sizeof *m->acc);
     return true;
 }
 
@@ -150,7 +193,7 @@ bool opennpu_exec_mma_last_keep(opennpu_machine *m, const opennpu_op *op, opennp
 bool opennpu_exec_mma_reset(opennpu_machine *m, const opennpu_op *op, opennpu_fault *fault)
 {
     (void)op, (void)fault;
-    opennpu_clear_acc(m);
+    opennpu_clear_accumulators(m);
     m->column = 0;
     return true;
 }

@@ -6,12 +6,6 @@
 
 #include "machine/opennpu/registers.h"
 
-static inline void opennpu_clear_acc(opennpu_machine *m)
-{
-    m->pending = 0;
-    m->cleared = true;
-}
-
 /* Copies VX[row] to the next row of pending operands. */
 static inline void opennpu_append_operand(opennpu_machine *m, int8_t *operands, unsigned row, uint32_t k)
 {
@@ -20,11 +14,19 @@ static inline void opennpu_append_operand(opennpu_machine *m, int8_t *operands, 
     memcpy(operands + (size_t)m->pending * k, m->registers + (size_t)row * k, k);
 }
 
+/* Makes place for the operands of some more products, at most TV_OUTER_COUNT_MAX. */
+static inline void opennpu_reserve_products(opennpu_machine *m, unsigned count)
+{
+    if (m->pending - m->drained.added + count > TV_OUTER_COUNT_MAX)
+        opennpu_add_drained(m);
+    if (m->pending + count > OPENNPU_PENDING_MAX)
+        opennpu_flush_accumulators(m);
+}
+
 /* Adds rs1 * rs2^T to ACC. The operands are collected and multiplied many at a time, before ACC is read. */
 static inline void opennpu_accumulate(opennpu_machine *m, const opennpu_op *op, uint32_t k)
 {
-    if (m->pending == TV_OUTER_COUNT_MAX)
-        opennpu_flush_accumulators(m);
+    opennpu_reserve_products(m, 1);
     opennpu_append_operand(m, m->pending_a, op->rows[OPENNPU_RS1].first, k);
     opennpu_append_operand(m, m->pending_b, op->rows[OPENNPU_RS2].first, k);
     m->pending++;
@@ -33,7 +35,7 @@ static inline void opennpu_accumulate(opennpu_machine *m, const opennpu_op *op, 
 static inline void opennpu_mma(opennpu_machine *m, const opennpu_op *op, uint32_t k)
 {
     if (!op->sat) /* keep */
-        opennpu_clear_acc(m);
+        opennpu_clear_accumulators(m);
     opennpu_accumulate(m, op, k);
     m->column = 0;
 }

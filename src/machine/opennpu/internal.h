@@ -206,6 +206,15 @@ typedef struct opennpu_simd {
     tv_outer_s8_fn *outer; /* never NULL */
 } opennpu_simd;
 
+/* Columns of ACC, and what they lack of its value. */
+typedef struct opennpu_columns {
+    uint32_t first, end;
+    unsigned added; /* of the pending products, from the first on */
+    bool cleared;   /* zero before the pending products, whatever `acc` holds */
+} opennpu_columns;
+
+enum { OPENNPU_PENDING_MAX = 8 * TV_OUTER_COUNT_MAX }; /* as many as most sums have; in a second-level cache */
+
 /* The thread that times a program reads what comes before the decode cache. What instructions change is in other cache
  * lines. */
 struct opennpu_machine {
@@ -224,13 +233,17 @@ struct opennpu_machine {
     opennpu_decode_cache decode_cache;
 
     _Alignas(64) uint8_t *registers; /* L rows of K bytes; registers.h */
-    int32_t *acc;                    /* K x K, column after column, without the pending products */
-    int8_t *pending_a, *pending_b;   /* operands of mma not yet added to ACC: rows of K */
+    int32_t *acc;                    /* K x K, column after column */
+    int8_t *pending_a, *pending_b;   /* operands of mma, not yet added to all columns: rows of K */
     unsigned pending;
-    uint32_t column;    /* of ACC, for the next mma.last */
-    bool cleared;       /* ACC is zero, whatever `acc` holds */
-    bool mostly_blocks; /* most instructions of the last run were in blocks, which are timed quickly */
-    uint8_t lane_form;  /* bit per group of four rows: stored as lanes, not as byte planes */
+    /* Columns that drains have read lately, and the others. Products are added to the first TV_OUTER_COUNT_MAX at a
+     * time, to the others when something reads them, or when there are OPENNPU_PENDING_MAX; mostly ACC is cleared
+     * before. */
+    opennpu_columns drained, others;
+    uint32_t drain_ends[2]; /* the columns drained since ACC was cleared end there, and those before */
+    uint32_t column;        /* of ACC, for the next mma.last */
+    bool mostly_blocks;     /* most instructions of the last run were in blocks, which are timed quickly */
+    uint8_t lane_form;      /* bit per group of four rows: stored as lanes, not as byte planes */
     uint8_t lut[OPENNPU_BANKS][OPENNPU_LUT_ENTRIES];
     tv_memory memory;
     opennpu_timing timing;
@@ -271,8 +284,14 @@ opennpu_transfer opennpu_transfer_of(const opennpu_machine *machine, const openn
 bool opennpu_segment_in_bank(const opennpu_op *op, uint32_t k, int64_t *first);
 #define OPENNPU_LUT_RANGE_MESSAGE "segment %d begins at entry %" PRId64 " of %d"
 
-/* Adds the pending products to ACC; needed before anything reads `acc`. */
+/* Adds the pending products to columns; needed before anything reads these of `acc`. */
+void opennpu_add_products(opennpu_machine *machine, opennpu_columns *columns);
+/* The same for the drained columns; if they are all, no products are pending then. */
+void opennpu_add_drained(opennpu_machine *machine);
+/* The same for all columns, after which no products are pending. */
 void opennpu_flush_accumulators(opennpu_machine *machine);
+/* ACC is zero, and no products are pending. */
+void opennpu_clear_accumulators(opennpu_machine *machine);
 
 /* timing.c */
 void opennpu_timing_init(opennpu_timing *timing, const opennpu_opcodes *opcodes, const tv_config *config);

@@ -75,12 +75,13 @@ static bool allocate_storage(opennpu_machine *m)
     const size_t k = m->k, register_bytes = m->l * k, acc_bytes = k * k * sizeof *m->acc;
     m->registers = aligned_alloc(64, (register_bytes + 63) / 64 * 64);
     m->acc = aligned_alloc(64, acc_bytes);
-    m->pending_a = aligned_alloc(64, k * TV_OUTER_COUNT_MAX);
-    m->pending_b = aligned_alloc(64, k * TV_OUTER_COUNT_MAX);
+    m->pending_a = aligned_alloc(64, k * OPENNPU_PENDING_MAX);
+    m->pending_b = aligned_alloc(64, k * OPENNPU_PENDING_MAX);
     if (!m->registers || !m->acc || !m->pending_a || !m->pending_b)
         return false;
     memset(m->registers, 0, register_bytes);
     memset(m->acc, 0, acc_bytes);
+    m->drained.end = m->others.first = m->others.end = m->k;
     m->blocks = opennpu_blocks_new();
     return true;
 }

@@ -14,7 +14,9 @@ void opennpu_visit_state(void *state, tv_state_visitor *visitor)
     VISIT(m->lane_form);
     VISIT(m->lut);
     tv_visit_bytes(visitor, m->acc, (size_t)m->k * m->k * sizeof *m->acc);
-    VISIT(m->cleared);
+    VISIT(m->drained);
+    VISIT(m->others);
+    VISIT(m->drain_ends);
     VISIT(m->pending);
     tv_visit_bytes(visitor, m->pending_a, (size_t)m->pending * m->k);
     tv_visit_bytes(visitor, m->pending_b, (size_t)m->pending * m->k);
