@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by ./demo and ./test: installs the packages that are missing, and names the build folders. `needs` says which packages:
-# those to build (build) or all that this host wants (test).
+# those to build (build), all that this host wants (test), and those of
+# arm64, too (arm64).
 set -eu
 cd "$(dirname "$0")"
 
@@ -29,7 +30,8 @@ install_packages() {
 }
 
 missing=$(missing_packages -v)
-foreign=$(missing_packages -e)
+foreign=""
+[ "$needs" != arm64 ] || foreign=$(missing_packages -e)
 if [ -n "$missing" ]; then
     as_root=""
     if [ "$(id -u)" -ne 0 ]; then
@@ -52,7 +54,7 @@ if [ -n "$foreign" ]; then
     had_arm64=$(dpkg --print-foreign-architectures | grep -x arm64 || true)
     # shellcheck disable=SC2086
     $as_root dpkg --add-architecture arm64 && install_packages $foreign || {
-        echo "they cannot be installed, so the whole program is not tested for arm64"
+        echo "they cannot be installed, so the whole program is not tested for arm64" >&2
         [ -n "$had_arm64" ] || $as_root dpkg --remove-architecture arm64 2>/dev/null || true # or other updates would fail
     }
     rm -f /tmp/trivet-apt.$$
