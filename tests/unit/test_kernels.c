@@ -27,7 +27,7 @@ static void compare_outer(unit_rng *rng, tv_cpu_level level, uint32_t k, unsigne
     uint32_t groups = k / TV_OUTER_ROWS, first = 0, end = k;
     if (unit_below(rng, 2)) {
         first = (uint32_t)unit_below(rng, groups) * TV_OUTER_ROWS;
-        end = first + (uint32_t)unit_below(rng, groups + 1 - first / TV_OUTER_ROWS) * TV_OUTER_ROWS;
+        end = first + (1 + (uint32_t)unit_below(rng, groups - first / TV_OUTER_ROWS)) * TV_OUTER_ROWS;
     }
     for (uint32_t i = 0; i < k * count; i++) {
         a[i] = unit_below(rng, one_in) ? 0 : random_byte(rng);

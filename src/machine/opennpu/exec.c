@@ -121,6 +121,8 @@ void opennpu_add_products(opennpu_machine *m, opennpu_columns *columns)
         memset(m->acc + (size_t)columns->first * m->k, 0,
                (size_t)(columns->end - columns->first) * m->k * sizeof *m->acc);
     columns->cleared = false;
+    if (columns->first == columns->end)
+        columns->added = m->pending;
     while (columns->added < m->pending) {
         const size_t from = (size_t)columns->added * m->k;
         const unsigned count = (unsigned)tv_min_u64(m->pending - columns->added, TV_OUTER_COUNT_MAX);
