@@ -27,10 +27,10 @@ printf '#!/bin/sh\necho 1000\n' >"$work/bin/id"
 printf '#!/bin/sh\necho "$PROCESSOR"\n' >"$work/bin/uname"
 chmod +x "$work/bin"/*
 
-# asked SCRIPT [PROCESSOR]: the packages that it says to install, in one line.
+# asked SCRIPT [PROCESSOR [ARGUMENT]]: the packages that it says to install, in one line.
 asked() {
     status=0
-    PROCESSOR=${2:-x86_64} PATH="$work/bin:$PATH" "$work/$1" </dev/null >"$work/out" 2>&1 || status=$?
+    PROCESSOR=${2:-x86_64} PATH="$work/bin:$PATH" "$work/$1" ${3:+"$3"} </dev/null >"$work/out" 2>&1 || status=$?
     expect "exit status of ./$1" "$status" 3
     sed -n 's/.*--no-install-recommends *//p' "$work/out" | tr -s ' ' | sed 's/ *$//'
 }
@@ -49,5 +49,12 @@ done
 asked test aarch64 >"$work/arm64.list"
 expect "./test on arm64 asks for all but the cross compiler" "$(cat "$work/arm64.list")" "${all% gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user}"
 expect "./test elsewhere asks for the cross compiler" "$(tr ' ' '\n' <"$work/test.list" | grep -cx gcc-aarch64-linux-gnu)" 1
+asked test x86_64 arm64 >"$work/programs.list"
+expect "./test arm64 asks for all" "$(cat "$work/programs.list")" "$all"
+printf '#!/bin/sh\ncase "$*" in *:arm64*) exit 1 ;; esac\necho "install ok installed"\n' >"$work/bin/dpkg-query"
+printf '#!/bin/sh\nexit 1\n' >"$work/bin/dpkg"
+chmod +x "$work/bin/dpkg"
+asked test x86_64 arm64 >"$work/foreign.list"
+expect "./test arm64 asks for the libraries for arm64" "$(cat "$work/foreign.list")" "$(grep ':arm64' "$root/packages.txt" | tr '\n' ' ' | sed 's/ *$//')"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by ./demo and ./test: installs the packages that are missing, and names the build folders. `needs` says which packages:
-# those to build (build), all that this host wants (test), and those of
-# arm64, too (arm64).
+# those to build (build), all of this architecture (test), or those of arm64, too (arm64).
 set -eu
 cd "$(dirname "$0")"
 
@@ -54,8 +53,10 @@ if [ -n "$foreign" ]; then
     had_arm64=$(dpkg --print-foreign-architectures | grep -x arm64 || true)
     # shellcheck disable=SC2086
     $as_root dpkg --add-architecture arm64 && install_packages $foreign || {
-        echo "they cannot be installed, so the whole program is not tested for arm64" >&2
         [ -n "$had_arm64" ] || $as_root dpkg --remove-architecture arm64 2>/dev/null || true # or other updates would fail
+        echo "They cannot be installed. Install them, then start this again:" >&2
+        echo "  dpkg --add-architecture arm64 && apt-get update && apt-get install -y --no-install-recommends $foreign" >&2
+        exit 3
     }
     rm -f /tmp/trivet-apt.$$
 fi

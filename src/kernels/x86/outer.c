@@ -116,13 +116,12 @@ TARGET_AVX512 static void pack_vectors(quads out, unsigned j, const int8_t *x, u
     const __m512i words = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
                   bytes = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
     for (unsigned p = 0; p < (count + 3) / 4; p++) {
-        __m512i four = _mm512_setzero_si512(); /* words 4 r + l: row r, word l */
         __m128i r[4];
         for (unsigned i = 0; i < 4; i++)
             r[i] = 4 * p + i < count
                        ? _mm_loadu_si128((const __m128i *)(const void *)(x + (size_t)(4 * p + i) * K_MAX + j))
                        : _mm_setzero_si128();
-        four = _mm512_inserti32x4(_mm512_castsi128_si512(r[0]), r[1], 1);
+        __m512i four = _mm512_inserti32x4(_mm512_castsi128_si512(r[0]), r[1], 1); /* row i at words 4 i to 4 i + 3 */
         four = _mm512_inserti32x4(_mm512_inserti32x4(four, r[2], 2), r[3], 3);
         _mm512_store_si512(&out[p][j], _mm512_shuffle_epi8(_mm512_permutexvar_epi32(words, four), bytes));
     }
