@@ -54,6 +54,8 @@ if [ -n "$foreign" ]; then
     # shellcheck disable=SC2086
     $as_root dpkg --add-architecture arm64 && install_packages $foreign || {
         [ -n "$had_arm64" ] || $as_root dpkg --remove-architecture arm64 2>/dev/null || true # or other updates would fail
+        [ ! -f /tmp/trivet-apt.$$ ] || cat /tmp/trivet-apt.$$ >&2
+        rm -f /tmp/trivet-apt.$$
         echo "They cannot be installed. Install them, then start this again:" >&2
         echo "  dpkg --add-architecture arm64 && apt-get update && apt-get install -y --no-install-recommends $foreign" >&2
         exit 3
