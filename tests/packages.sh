@@ -50,11 +50,24 @@ asked test aarch64 >"$work/arm64.list"
 expect "./test on arm64 asks for all but the cross compiler" "$(cat "$work/arm64.list")" "${all% gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user}"
 expect "./test elsewhere asks for the cross compiler" "$(tr ' ' '\n' <"$work/test.list" | grep -cx gcc-aarch64-linux-gnu)" 1
 asked test x86_64 arm64 >"$work/programs.list"
-expect "./test arm64 asks for all" "$(cat "$work/programs.list")" "$all"
+build=$(sed '/^# To test/,$d' "$root/packages.txt" | grep -v '^#' | tr '\n' ' ')
+expect "./test arm64 asks for those to build and the cross compiler" "$(cat "$work/programs.list")" "${build}gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 printf '#!/bin/sh\ncase "$*" in *:arm64*) exit 1 ;; esac\necho "install ok installed"\n' >"$work/bin/dpkg-query"
 printf '#!/bin/sh\nexit 1\n' >"$work/bin/dpkg"
 chmod +x "$work/bin/dpkg"
 asked test x86_64 arm64 >"$work/foreign.list"
 expect "./test arm64 asks for the libraries for arm64" "$(cat "$work/foreign.list")" "$(grep ':arm64' "$root/packages.txt" | tr '\n' ' ' | sed 's/ *$//')"
+
+# rejected PROCESSOR ARGUMENT …: before anything is installed.
+rejected() {
+    processor=$1
+    shift
+    status=0
+    PROCESSOR=$processor PATH="$work/bin:$PATH" "$work/test" "$@" </dev/null >"$work/out" 2>&1 || status=$?
+    expect "exit status of ./test $* on $processor" "$status" 2
+}
+rejected x86_64 foo
+rejected x86_64 arm64 foo
+rejected aarch64 arm64
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -4,8 +4,8 @@
 
     quality.py TRIVET
 
-Every point of each space is evaluated once. Then NSGA-II and the random search get 5 % of the points with each of 20 seeds, or with a sample of them.
-The hypervolume of what they find, computed here, is compared with that of all points: below the greatest value that each
+Every point of each space is evaluated once. Then NSGA-II and the random search get 5 % of the points with each of 20 seeds, or a
+sample of them. The hypervolume of what they find, computed here, is compared with that of all points: below the greatest value that each
 objective has in the front, in units of the front's range. The median of NSGA-II is at least 98 % and above that of the random
 search.
 """
@@ -64,10 +64,10 @@ class Quality(Suite):
         scale = lambda p: tuple((v - a) / (b - a) for v, a, b in zip(p, low, high))
         reference = [1 + 1e-9] * len(objectives)
         best = hypervolume([scale(p) for p in front], reference)
-        medians = {}
+        medians, seeds = {}, sample(range(1, SEEDS + 1))
         for search in ("nsga2", "random"):
             reached = [hypervolume([scale(p) for p in front_of(self.sweep(name, text, search, total // 20, seed, objectives))], reference) / best
-                       for seed in sample(range(1, SEEDS + 1))]
+                       for seed in seeds]
             medians[search] = statistics.median(reached)
             print("%s: %s, %d of %d points: median %.2f %%, least %.2f %% of the front's hypervolume (%d points)" %
                   (name, search, total // 20, total, 100 * medians[search], 100 * min(reached), len(front)))

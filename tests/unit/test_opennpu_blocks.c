@@ -373,6 +373,73 @@ static void more_blocks_than_a_table_has_leave_what_their_instructions_leave(voi
     tv_program_free(program);
 }
 
+/* Sums of products in blocks, every third of more than the machine keeps the operands of, of which mostly few columns
+ * are drained. */
+static tv_program *make_sums(unit_rng *rng)
+{
+    enum { SUMS = 7, LOOPS = 60, COLUMNS = 66 };
+    static source s;
+    tv_program *program;
+    s.size = 0;
+    add_line(&s, ".target opennpu");
+    for (unsigned sum = 0; sum < SUMS; sum++) {
+        const unsigned loops = sum % 3 == 2 ? LOOPS : 2, products = 17 + (unsigned)unit_below(rng, 48),
+                       columns = (unsigned)(unit_below(rng, 4) ? unit_below(rng, 12) : unit_below(rng, COLUMNS));
+        add_line(&s, "mma%s vx1, vx2\n.rept %u\nld.ve ve0, %u(vr4)", unit_below(rng, 8) ? "" : ".keep", loops, sum);
+        for (unsigned p = 0; p < products; p++)
+            add_line(&s, "mma.keep vx%u, vx%u", (unsigned)unit_below(rng, 16), (unsigned)unit_below(rng, 16));
+        add_line(&s, "vadd vr6, vr5, vr6\n.endr");
+        for (unsigned c = 0; c < columns; c++)
+            add_line(&s, unit_below(rng, 4) ? "mma.last vr6" : "mma.last.keep vr6, vx1, vx2");
+        add_line(&s, "st.vr vr6, %u(vr5)", sum);
+    }
+    assert_int_equal(tv_program_assemble("sums.s", s.text, s.size, NULL, NULL, &program), TV_OK);
+    return program;
+}
+
+/* In how many of some places of the program a machine keeps the operands of more products than a call of the kernel
+ * takes, for columns that are not drained. */
+static unsigned count_kept(tv_machine *machine, const tv_program *program)
+{
+    enum { STOPS = 12 };
+    const opennpu_machine *m = machine->state;
+    unsigned kept = 0;
+    assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+    for (unsigned stop = 1; stop <= STOPS; stop++) {
+        const tv_run_limits limits = {sizeof limits, program->instruction_count * stop / STOPS, UINT64_MAX};
+        assert_int_equal(tv_machine_run(machine, &limits, NULL), TV_OK);
+        kept += m->others.first < m->others.end && m->pending - m->others.added > TV_OUTER_COUNT_MAX;
+    }
+    return kept;
+}
+
+static void long_sums_in_blocks_leave_what_their_instructions_leave(void **state)
+{
+    (void)state;
+    enum { PROGRAMS = 24 };
+    unit_rng rng = {11};
+    unsigned kept = 0, count = 0;
+    tv_program *programs[PROGRAMS];
+    usage u = {0};
+    tv_machine *machines[MACHINES], *counted = new_machine(0, TV_MODE_FULL);
+    for (unsigned m = 0; m < MACHINES; m++)
+        machines[m] = new_machine(0, TV_MODE_FULL);
+    tv_machine_set_threads(machines[THREADS], 2);
+    for (unsigned i = 0; i < PROGRAMS; i += unit_sample(), count++) {
+        programs[count] = make_sums(&rng);
+        write_operands(machines, &rng, 0, 0);
+        run_and_compare(machines, programs[count], &rng, 0, i, false);
+        add_usage(machines[FAST], programs[count], &u);
+        kept += count_kept(counted, programs[count]);
+    }
+    assert_true(kept > count && u.found > count);
+    for (unsigned m = 0; m < MACHINES; m++)
+        tv_machine_free(machines[m]);
+    tv_machine_free(counted);
+    while (count > 0)
+        tv_program_free(programs[--count]);
+}
+
 /* A load of 64 bytes at `addr` + `imm`, in a block that was executed with another address before. */
 static tv_status run_load_at(uint32_t addr, int imm)
 {
@@ -417,6 +484,7 @@ int main(void)
         cmocka_unit_test(blocks_without_data_take_the_ticks_of_their_instructions),
         cmocka_unit_test(loads_of_a_block_fault_from_the_first_byte_outside_memory_on),
         cmocka_unit_test(more_blocks_than_a_table_has_leave_what_their_instructions_leave),
+        cmocka_unit_test(long_sums_in_blocks_leave_what_their_instructions_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 enum {
     OPENNPU_BLOCK_MIN = 16, /* instructions */
     OPENNPU_BLOCK_MAX = 128,
-    OPENNPU_BLOCK_PRODUCTS = TV_OUTER_COUNT_MAX / 2, /* two blocks fill the pending operands */
+    OPENNPU_BLOCK_PRODUCTS = TV_OUTER_COUNT_MAX / 2, /* two blocks fill a call of the kernel */
     OPENNPU_BLOCK_BASES = 4,
     OPENNPU_BLOCK_PROFILES = 16, /* three loads, mma of any class with and without keep */
     OPENNPU_BLOCK_TIMINGS = 8

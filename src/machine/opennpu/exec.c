@@ -165,7 +165,10 @@ void opennpu_clear_accumulators(opennpu_machine *m)
 static const int32_t *drain_column(opennpu_machine *m)
 {
     const uint32_t column = m->column;
-    opennpu_add_products(m, column < m->drained.end ? &m->drained : &m->others);
+    if (column < m->drained.end)
+        opennpu_add_drained(m);
+    else
+        opennpu_add_products(m, &m->others);
     if (m->drain_ends[0] <= column)
         m->drain_ends[0] = column + 1;
     m->column = (column + 1) % m->k;

@@ -14,7 +14,7 @@ static inline void opennpu_append_operand(opennpu_machine *m, int8_t *operands, 
     memcpy(operands + (size_t)m->pending * k, m->registers + (size_t)row * k, k);
 }
 
-/* Makes place for the operands of some more products, at most TV_OUTER_COUNT_MAX. */
+/* Makes room for the operands of `count` more products, at most TV_OUTER_COUNT_MAX. Pending ones may be gone then. */
 static inline void opennpu_reserve_products(opennpu_machine *m, unsigned count)
 {
     if (m->pending - m->drained.added + count > TV_OUTER_COUNT_MAX)

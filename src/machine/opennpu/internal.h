@@ -236,9 +236,9 @@ struct opennpu_machine {
     int32_t *acc;                    /* K x K, column after column */
     int8_t *pending_a, *pending_b;   /* operands of mma, not yet added to all columns: rows of K */
     unsigned pending;
-    /* Columns that drains have read lately, and the others. Products are added to the first TV_OUTER_COUNT_MAX at a
-     * time, to the others when something reads them, or when there are OPENNPU_PENDING_MAX; mostly ACC is cleared
-     * before. */
+    /* Columns from 0 on that drains have read lately, at least one, and the others, perhaps none. Products are added to
+     * `drained` when TV_OUTER_COUNT_MAX of them were not, to `others` when something reads one of these or when there
+     * are OPENNPU_PENDING_MAX; mostly ACC is cleared first. */
     opennpu_columns drained, others;
     uint32_t drain_ends[2]; /* the columns drained since ACC was cleared end there, and those before */
     uint32_t column;        /* of ACC, for the next mma.last */

@@ -6,8 +6,8 @@
  * or the end; it executes loops of mma and loads as blocks (block.h). Both leave the same registers, memory, ticks and
  * statistics, and so does run_fast with ticks that another thread finds (times.c).
  *
- * Registers are stored as byte planes or as 32-bit lanes (registers.h), products of MMA are pending until something
- * reads ACC: address spaces, snapshots and faults convert and flush first. */
+ * Registers are stored as byte planes or as 32-bit lanes (registers.h), and products of MMA are pending until something
+ * reads their columns of ACC. Address spaces convert and flush; snapshots keep what there is. */
 #include "machine/opennpu/issue.h"
 
 #include <inttypes.h>
@@ -560,7 +560,8 @@ static void read_space(void *state, unsigned space, uint64_t byte, void *data, s
 {
     opennpu_machine *m = state;
     uint8_t *out = data;
-    opennpu_flush_accumulators(m);
+    if (space == SPACE_ACC)
+        opennpu_flush_accumulators(m);
     if (is_contiguous(space))
         memcpy(out, space_byte(m, space, byte), bytes);
     else
@@ -572,7 +573,8 @@ static void write_space(void *state, unsigned space, uint64_t byte, const void *
 {
     opennpu_machine *m = state;
     const uint8_t *in = data;
-    opennpu_flush_accumulators(m);
+    if (space == SPACE_ACC)
+        opennpu_flush_accumulators(m);
     if (space == SPACE_MEM)
         tv_memory_write(&m->memory, byte, in, bytes);
     else if (is_contiguous(space))
