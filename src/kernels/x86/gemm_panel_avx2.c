@@ -36,14 +36,6 @@ _Static_assert(SUM_MAX <= INT16_MAX, "sums of groups fit 16 bits");
 
 #define TARGET __attribute__((target("avx2")))
 
-/* Before a loop over a group. Clang unrolls it without being told, but not at -O1, where compiling it unrolled with
- * sanitizers takes 20 s. */
-#if defined(__clang__)
-#define UNROLL_GROUP
-#else
-#define UNROLL_GROUP _Pragma("GCC unroll 8")
-#endif
-
 /* ---- Panels ---- */
 
 TARGET TV_INLINE __m256i load256(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
@@ -218,7 +210,7 @@ TARGET TV_INLINE void multiply_s4(const uint8_t *panel, size_t length, const int
     for (unsigned i = 0; i < TILE_STEP_MAX; i++)
         for (unsigned v = 0; v < VECTORS; v++)
             narrow[i][v] = _mm256_setzero_si256();
-    UNROLL_GROUP
+    TV_UNROLL
     for (size_t s = 0; s < length; s += STEP, panel += NIBBLES, packed += STEP * TILE) {
         const __m256i w[VECTORS] = {load256(panel), load256(panel + VECTOR)};
         for (unsigned i = 0; i < TILE_STEP_MAX; i++) {
@@ -241,7 +233,7 @@ TARGET TV_INLINE void multiply_s8(const uint8_t *panel, size_t length, const int
     for (unsigned i = 0; i < TILE_STEP; i++)
         for (unsigned v = 0; v < VECTORS; v++)
             low[i][v] = high[i][v] = _mm256_setzero_si256();
-    UNROLL_GROUP
+    TV_UNROLL
     for (size_t s = 0; s < length; s += STEP, panel += 2 * NIBBLES, packed += STEP * TILE) {
         const __m256i l[VECTORS] = {load256(panel), load256(panel + VECTOR)},
                       h[VECTORS] = {load256(panel + NIBBLES), load256(panel + NIBBLES + VECTOR)};
