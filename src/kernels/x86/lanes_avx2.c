@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lane kernels for hosts with AVX2 and FMA: only the operations whose scalar loops are many times slower, FP32 and
- * 16-bit lanes. FP32 is as in lanes_avx512.c; rounding modes other than to nearest are set in MXCSR around the loop
- * over a register. */
+/* Lane kernels for hosts with AVX2 and FMA: only the operations whose scalar loops are many times slower, FP32, 16-bit
+ * lanes and layouts. FP32 is as in lanes_avx512.c; rounding modes other than to nearest are set in MXCSR around the
+ * loop over a register. */
 #include "kernels/variants.h"
 
 #if defined(__x86_64__)
@@ -195,11 +195,12 @@ typedef struct quarters_32 {
     vec at[4];
 } quarters_32; /* 32 lanes */
 
-/* The low bytes of 32 lanes; the lanes clamped to bytes. */
 TARGET_INLINE vec restore_order(vec x)
 {
     return _mm256_permutevar8x32_epi32(x, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
+
+/* The low bytes of 32 lanes; the lanes clamped to bytes. */
 TARGET_INLINE vec low_bytes(quarters_32 w)
 {
     for (unsigned i = 0; i < 4; i++)
@@ -254,6 +255,92 @@ NARROW(s8_f32_sat_3, 3, saturated_bytes, to_s32_saturated)
     }
 WIDEN(s32_s8, x)
 WIDEN(f32_s8, _mm256_castps_si256(_mm256_cvtepi32_ps(x)))
+
+/* ---- Lanes and byte planes, 32 lanes at a time: a transposition of 4 x 4 bytes, and one of 4 x 4 words ---- */
+
+enum { PLANES = 4, HALVES = ROW / WIDTH };
+
+KERNEL(to_planes)
+{
+    UNUSED_EXCEPT_A;
+    const vec bytes = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+    vec q[HALVES * PLANES];
+    for (unsigned i = 0; i < HALVES * PLANES; i++)
+        q[i] = _mm256_shuffle_epi8(load(a + (size_t)WIDTH * i), bytes);
+    for (unsigned i = 0; i < HALVES; i++) {
+        const vec *h = q + (size_t)PLANES * i;
+        vec low01 = _mm256_unpacklo_epi32(h[0], h[1]), low23 = _mm256_unpacklo_epi32(h[2], h[3]);
+        vec high01 = _mm256_unpackhi_epi32(h[0], h[1]), high23 = _mm256_unpackhi_epi32(h[2], h[3]);
+        uint8_t *p = y + (size_t)WIDTH * i;
+        store(p, restore_order(_mm256_unpacklo_epi64(low01, low23)));
+        store(p + ROW, restore_order(_mm256_unpackhi_epi64(low01, low23)));
+        store(p + 2 * ROW, restore_order(_mm256_unpacklo_epi64(high01, high23)));
+        store(p + 3 * ROW, restore_order(_mm256_unpackhi_epi64(high01, high23)));
+    }
+}
+
+KERNEL(to_lanes)
+{
+    UNUSED_EXCEPT_A;
+    const vec even_first = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+    vec q[HALVES][PLANES];
+    for (unsigned i = 0; i < HALVES; i++)
+        for (unsigned plane = 0; plane < PLANES; plane++)
+            q[i][plane] = _mm256_permutevar8x32_epi32(load(a + (size_t)ROW * plane + (size_t)WIDTH * i), even_first);
+    for (unsigned i = 0; i < HALVES; i++) {
+        vec low01 = _mm256_unpacklo_epi8(q[i][0], q[i][1]), low23 = _mm256_unpacklo_epi8(q[i][2], q[i][3]);
+        vec high01 = _mm256_unpackhi_epi8(q[i][0], q[i][1]), high23 = _mm256_unpackhi_epi8(q[i][2], q[i][3]);
+        uint8_t *p = y + (size_t)PLANES * WIDTH * i;
+        store(p, _mm256_unpacklo_epi16(low01, low23));
+        store(p + WIDTH, _mm256_unpackhi_epi16(low01, low23));
+        store(p + 2 * WIDTH, _mm256_unpacklo_epi16(high01, high23));
+        store(p + 3 * WIDTH, _mm256_unpackhi_epi16(high01, high23));
+    }
+}
+
+/* The low bytes, or the high ones, of the lanes of two vectors. */
+TARGET_INLINE vec join_bytes(vec first, vec second)
+{
+    enum { EVEN_FIRST = 0xD8 };
+    return _mm256_permute4x64_epi64(_mm256_packus_epi16(first, second), EVEN_FIRST);
+}
+TARGET_INLINE vec low_plane(halves x)
+{
+    return join_bytes(_mm256_and_si256(x.low, splat_16(0xFF)), _mm256_and_si256(x.high, splat_16(0xFF)));
+}
+TARGET_INLINE vec high_plane(halves x) { return join_bytes(_mm256_srli_epi16(x.low, 8), _mm256_srli_epi16(x.high, 8)); }
+
+KERNEL(deinterleave)
+{
+    UNUSED_EXCEPT_A;
+    const halves first = {load(a), load(a + WIDTH)}, second = {load(a + ROW), load(a + ROW + WIDTH)};
+    store(y, low_plane(first));
+    store(y + WIDTH, low_plane(second));
+    store(y + ROW, high_plane(first));
+    store(y + ROW + WIDTH, high_plane(second));
+}
+
+TARGET_INLINE void store_interleaved(uint8_t *p, halves x)
+{
+    store(p, _mm256_permute2x128_si256(x.low, x.high, 0x20));
+    store(p + WIDTH, _mm256_permute2x128_si256(x.low, x.high, 0x31));
+}
+
+KERNEL(interleave)
+{
+    UNUSED_EXCEPT_A;
+    const halves first = load_16(a), second = load_16(a + WIDTH);
+    store_interleaved(y, first);
+    store_interleaved(y + ROW, second);
+}
+
+KERNEL(fill_8)
+{
+    UNUSED(a), UNUSED(b), UNUSED(c);
+    vec x = _mm256_set1_epi8((char)imm);
+    store(y, x);
+    store(y + WIDTH, x);
+}
 
 /* ---- Look-up: sixteen entries at a time; a lane whose index has another upper nibble gets 0 ---- */
 

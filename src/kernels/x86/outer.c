@@ -12,19 +12,33 @@ enum { ROWS = TV_OUTER_ROWS, PAIRS_MAX = TV_OUTER_COUNT_MAX / 2, AVX2_LANES = 8 
 
 typedef int32_t pairs[PAIRS_MAX][TV_OUTER_K_MAX];
 
-/* out[p][j] = x[2p][j] in the low half and x[2p + 1][j] in the high half, for first <= j < end; rows past `count` are
- * zero. Returns the number of pairs. */
-static unsigned pack_pairs(pairs out, uint32_t k, const int8_t *x, unsigned count, uint32_t first, uint32_t end)
+#define TARGET_AVX2 __attribute__((target("avx2")))
+
+/* Eight pairs of bytes as pairs of words. */
+TARGET_AVX2 static inline void store_pairs(int32_t *p, __m128i bytes)
 {
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm256_cvtepi8_epi16(bytes));
+}
+
+/* out[p][j] = x[2p][j] in the low half and x[2p + 1][j] in the high half, for first <= j < end, both multiples of
+ * AVX2_LANES; rows past `count` are zero. Returns the number of pairs. */
+TARGET_AVX2 static unsigned pack_pairs(pairs out, uint32_t k, const int8_t *x, unsigned count, uint32_t first,
+                                       uint32_t end)
+{
+    static const int8_t zeros[TV_OUTER_K_MAX];
     unsigned n = (count + 1) / 2;
     for (unsigned p = 0; p < n; p++) {
-        const int8_t *low = x + (size_t)2 * p * k, *high = low + k;
-        if (2 * p + 1 < count)
-            for (uint32_t j = first; j < end; j++)
-                out[p][j] = (int32_t)((uint32_t)(uint16_t)low[j] | (uint32_t)high[j] << 16);
-        else
-            for (uint32_t j = first; j < end; j++)
-                out[p][j] = (uint16_t)low[j];
+        const int8_t *low = x + (size_t)2 * p * k, *high = 2 * p + 1 < count ? low + k : zeros;
+        uint32_t j = first;
+        for (; j + 2 * AVX2_LANES <= end; j += 2 * AVX2_LANES) {
+            __m128i l = _mm_loadu_si128((const __m128i *)(const void *)(low + j)),
+                    h = _mm_loadu_si128((const __m128i *)(const void *)(high + j));
+            store_pairs(&out[p][j], _mm_unpacklo_epi8(l, h));
+            store_pairs(&out[p][j + AVX2_LANES], _mm_unpackhi_epi8(l, h));
+        }
+        if (j < end)
+            store_pairs(&out[p][j], _mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)(const void *)(low + j)),
+                                                      _mm_loadl_epi64((const __m128i *)(const void *)(high + j))));
     }
     return n;
 }
@@ -32,7 +46,7 @@ static unsigned pack_pairs(pairs out, uint32_t k, const int8_t *x, unsigned coun
 static_assert(PAIRS_MAX <= 256 && ROWS == 4, "the number of a pair is a byte, and rows are words of 128 bits");
 
 /* Lists the pairs of which one of ROWS words from word i on is not zero; returns their number. */
-__attribute__((target("avx2"))) static unsigned list_pairs(pairs x, unsigned n, uint32_t i, uint8_t list[PAIRS_MAX])
+TARGET_AVX2 static unsigned list_pairs(pairs x, unsigned n, uint32_t i, uint8_t list[PAIRS_MAX])
 {
     unsigned count = 0;
     for (unsigned p = 0; p < n; p++) {
@@ -43,29 +57,51 @@ __attribute__((target("avx2"))) static unsigned list_pairs(pairs x, unsigned n, 
     return count;
 }
 
-/* Adds the products of `count` pairs, the listed ones or, without a list, all, to four rows of ACC from row i on. */
-__attribute__((target("avx2"), always_inline)) static inline void add_pairs(int32_t *acc, uint32_t k, pairs x, pairs y,
-                                                                            uint32_t i, const uint8_t *list,
-                                                                            unsigned count)
+/* Adds the products of `count` pairs, the listed ones or, without a list, all, to four rows of `vectors` vectors of
+ * ACC. */
+TARGET_AVX2 __attribute__((always_inline)) static inline void add_pairs(int32_t *acc, uint32_t k, pairs x, pairs y,
+                                                                        uint32_t i, uint32_t j, unsigned vectors,
+                                                                        const uint8_t *list, unsigned count)
 {
-    for (uint32_t j = 0; j < k; j += AVX2_LANES) {
-        int32_t *at = acc + (size_t)i * k + j;
-        __m256i sum[ROWS];
-        for (unsigned r = 0; r < ROWS; r++)
-            sum[r] = _mm256_loadu_si256((const __m256i *)(const void *)(at + (size_t)r * k));
-        for (unsigned l = 0; l < count; l++) {
-            unsigned p = list ? list[l] : l;
-            __m256i factors = _mm256_loadu_si256((const __m256i *)(const void *)&y[p][j]);
-            for (unsigned r = 0; r < ROWS; r++)
-                sum[r] = _mm256_add_epi32(sum[r], _mm256_madd_epi16(_mm256_set1_epi32(x[p][i + r]), factors));
+    enum { VECTORS_MAX = 2 };
+    int32_t *at = acc + (size_t)i * k + j;
+    __m256i sum[ROWS][VECTORS_MAX];
+    for (unsigned r = 0; r < ROWS; r++)
+        for (unsigned v = 0; v < vectors; v++)
+            sum[r][v] =
+                _mm256_loadu_si256((const __m256i *)(const void *)(at + (size_t)r * k + (size_t)AVX2_LANES * v));
+    for (unsigned l = 0; l < count; l++) {
+        unsigned p = list ? list[l] : l;
+        __m256i factors[VECTORS_MAX];
+        for (unsigned v = 0; v < vectors; v++)
+            factors[v] = _mm256_loadu_si256((const __m256i *)(const void *)&y[p][j + AVX2_LANES * v]);
+        for (unsigned r = 0; r < ROWS; r++) {
+            __m256i factor = _mm256_set1_epi32(x[p][i + r]);
+            for (unsigned v = 0; v < vectors; v++) {
+                sum[r][v] = _mm256_add_epi32(sum[r][v], _mm256_madd_epi16(factor, factors[v]));
+                __asm__("" : "+x"(sum[r][v])); /* or GCC copies all sums in each turn */
+            }
         }
-        for (unsigned r = 0; r < ROWS; r++)
-            _mm256_storeu_si256((__m256i *)(void *)(at + (size_t)r * k), sum[r]);
     }
+    for (unsigned r = 0; r < ROWS; r++)
+        for (unsigned v = 0; v < vectors; v++)
+            _mm256_storeu_si256((__m256i *)(void *)(at + (size_t)r * k + (size_t)AVX2_LANES * v), sum[r][v]);
 }
 
-__attribute__((target("avx2"))) void tv_outer_s8_avx2(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b,
-                                                      unsigned count, uint32_t first, uint32_t end)
+/* The same to four rows. */
+TARGET_AVX2 __attribute__((always_inline)) static inline void add_pairs_to_rows(int32_t *acc, uint32_t k, pairs x,
+                                                                                pairs y, uint32_t i,
+                                                                                const uint8_t *list, unsigned count)
+{
+    if (k == AVX2_LANES)
+        add_pairs(acc, k, x, y, i, 0, 1, list, count);
+    else
+        for (uint32_t j = 0; j < k; j += 2 * AVX2_LANES)
+            add_pairs(acc, k, x, y, i, j, 2, list, count);
+}
+
+TARGET_AVX2 void tv_outer_s8_avx2(int32_t *acc, uint32_t k, const int8_t *a, const int8_t *b, unsigned count,
+                                  uint32_t first, uint32_t end)
 {
     if (k < AVX2_LANES) {
         tv_outer_s8_scalar(acc, k, a, b, count, first, end);
@@ -73,14 +109,15 @@ __attribute__((target("avx2"))) void tv_outer_s8_avx2(int32_t *acc, uint32_t k, 
     }
     pairs x, y;
     uint8_t list[PAIRS_MAX];
-    unsigned n = pack_pairs(x, k, a, count, first, end);
+    unsigned n =
+        pack_pairs(x, k, a, count, first / AVX2_LANES * AVX2_LANES, (end + AVX2_LANES - 1) / AVX2_LANES * AVX2_LANES);
     pack_pairs(y, k, b, count, 0, k);
     for (uint32_t i = first; i < end; i += ROWS) {
         unsigned listed = list_pairs(x, n, i, list);
         if (listed == n)
-            add_pairs(acc, k, x, y, i, NULL, n);
+            add_pairs_to_rows(acc, k, x, y, i, NULL, n);
         else if (listed)
-            add_pairs(acc, k, x, y, i, list, listed);
+            add_pairs_to_rows(acc, k, x, y, i, list, listed);
     }
 }
 

@@ -72,15 +72,12 @@ static inline void opennpu_load_s32(int32_t *lanes, const uint8_t *p, uint32_t c
 /* Loads all lanes of a register from `p`. */
 static inline void opennpu_load_register(opennpu_machine *m, opennpu_rows rd, const uint8_t *p, uint32_t k)
 {
-    if (rd.count == 4) {
-        opennpu_load_s32(opennpu_vr_overwrite(m, rd.first), p, k);
-        return;
-    }
-    uint8_t *planes = opennpu_plane(m, rd.first);
-    if (rd.count == 1)
-        memcpy(planes, p, k);
+    if (__builtin_expect(rd.count == 1, 1)) /* or GCC copies with a string instruction */
+        memcpy(opennpu_plane(m, rd.first), p, k);
+    else if (rd.count == 2)
+        opennpu_load_ve(m, opennpu_plane(m, rd.first), p, k);
     else
-        opennpu_load_ve(m, planes, p, k);
+        opennpu_load_s32(opennpu_vr_overwrite(m, rd.first), p, k);
 }
 
 #endif
