@@ -401,7 +401,79 @@ TARGET static void store_totals(const float *p, size_t used, size_t count, size_
         }
 }
 
-static const tv_panel_steps steps = {pack_weights, pack_scales, multiply_tiles, add_groups, store_totals, NULL};
+/* ---- One sum of each row, scaled to BF16 ---- */
+
+/* Scales the sums of eight rows, adds y and stores them there; the first `count` of them, if there are fewer. */
+TARGET TV_INLINE void scale_words(__m256i sums, __m256 row_scale, __m256 scales, bool add, size_t count, uint16_t *y)
+{
+    uint16_t rest[WORDS] = {0}, *to = count < WORDS ? rest : y;
+    if (count < WORDS)
+        memcpy(rest, y, count * sizeof *y);
+    __m256 x = _mm256_mul_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sums), row_scale), scales);
+    if (add)
+        x = _mm256_add_ps(x, tv_bf16_to_f32_x8(_mm_loadu_si128((const __m128i *)(const void *)to)));
+    _mm_storeu_si128((__m128i *)(void *)to, tv_bf16_flushed_from_f32_x8(x));
+    if (count < WORDS)
+        memcpy(y, rest, count * sizeof *y);
+}
+
+/* Rows of activations from `first` on, tile_step(bits) of them, times rows of weights from `row` on, a panel. */
+TARGET TV_INLINE void scale_rows(unsigned bits, const uint8_t *panel, size_t length, const tv_panel_scaled *p,
+                                 size_t first, size_t row, const __m256 scales[VECTORS])
+{
+    const int8_t *packed = p->packed + tv_gemm_panel_packed_bytes(first / TILE * TILE, length) + first % TILE * STEP;
+    __m256i sums[TILE_STEP_MAX][VECTORS];
+    for (unsigned i = 0; i < tile_step(bits); i++)
+        for (unsigned v = 0; v < VECTORS; v++)
+            sums[i][v] = _mm256_set1_epi32(p->offsets[first + i]);
+    for (size_t at = 0, count; at < length; at += count) {
+        __m256i group[TILE_STEP_MAX][VECTORS];
+        count = length - at < GROUP ? tv_ceil_div(length - at, 2 * STEP) * 2 * STEP : GROUP;
+        if (count == GROUP)
+            multiply_rows(bits, panel + panel_bytes(bits, at), GROUP, packed + at * TILE, group);
+        else
+            multiply_rows(bits, panel + panel_bytes(bits, at), count, packed + at * TILE, group);
+        for (unsigned i = 0; i < tile_step(bits); i++)
+            for (unsigned v = 0; v < VECTORS; v++)
+                sums[i][v] = _mm256_add_epi32(sums[i][v], group[i][v]);
+    }
+    for (unsigned i = 0; i < tile_step(bits) && first + i < p->m; i++) {
+        const __m256 row_scale = _mm256_set1_ps(p->row_scales[first + i]);
+        for (unsigned v = 0; v < VECTORS && row + v * WORDS < p->count; v++)
+            scale_words(sums[i][v], row_scale, scales[v], p->add, p->count - (row + v * WORDS),
+                        p->y + (first + i) * p->step + row + v * WORDS);
+    }
+}
+
+/* The first `count` scales, at most eight; the rest is zeros. */
+TARGET TV_INLINE __m256 load_scales(const float *scales, size_t count)
+{
+    return _mm256_castsi256_ps(load_partial(scales, count * sizeof *scales));
+}
+
+TARGET TV_INLINE void scale_all(unsigned bits, const uint8_t *panels, size_t length, const tv_panel_scaled *p)
+{
+    for (size_t row = 0; row < p->count; row += ROWS) {
+        __m256 scales[VECTORS];
+        for (unsigned v = 0; v < VECTORS; v++) {
+            const size_t at = row + v * WORDS;
+            scales[v] = at < p->count ? load_scales(p->scales + at, p->count - at) : _mm256_setzero_ps();
+        }
+        for (size_t first = 0; first < p->m; first += tile_step(bits))
+            scale_rows(bits, panels + row * ROW_BYTES, length, p, first, row, scales);
+    }
+}
+
+TARGET static void multiply_scaled_tiles(const uint8_t *panels, size_t length, const tv_panel_scaled *p)
+{
+    if (p->bits == 4)
+        scale_all(4, panels, length, p);
+    else
+        scale_all(8, panels, length, p);
+}
+
+static const tv_panel_steps steps = {pack_weights, pack_scales,  multiply_tiles,
+                                     add_groups,   store_totals, multiply_scaled_tiles};
 
 static void multiply(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
                      const int32_t *offsets, size_t m, int32_t *out)
