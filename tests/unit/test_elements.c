@@ -281,28 +281,34 @@ static float weighted_sum(const float *a, const float *v, size_t k, size_t step,
 static void weighted_sums_have_the_canonical_order(void **state)
 {
     (void)state;
-    enum { LONGEST = 70, WIDEST = 100, ROWS = 5 };
+    enum { LONGEST = 70, WIDEST = 100, ROWS = 7 };
     unit_rng rng = {24};
     float a[ROWS * LONGEST], out[ROWS * WIDEST];
-    float v[LONGEST * WIDEST];
     for (unsigned round = 0; round < 300; round++) {
         size_t k = 1 + unit_below(&rng, LONGEST), count = 1 + unit_below(&rng, WIDEST - 1),
                step = count + unit_below(&rng, WIDEST - count), rows = 1 + unit_below(&rng, ROWS);
         for (size_t t = 0; t < rows * k; t++)
             a[t] = ((float)unit_below(&rng, 20000) - 10000) * 1e-4f;
-        int8_t *bytes = malloc((k - 1) * step + count); /* of the exact size, so that a sanitizer detects an overrun */
-        assert_true(bytes != NULL);
-        for (size_t i = 0; i < (k - 1) * step + count; i++)
-            v[i] = bytes[i] = (int8_t)((int)unit_below(&rng, 256) - 128);
-        tv_weighted_sum_f32(a, rows, k, v, step, count, out);
-        for (size_t i = 0; i < rows * count; i++)
-            assert_same(out[i], weighted_sum(a, v, k, step, count, i));
+        const size_t size = (k - 1) * step + count; /* exactly, so that a sanitizer detects an overrun */
+        int8_t *bytes = malloc(size);
+        float *v = malloc(size * sizeof *v), *wide = malloc(size * sizeof *wide);
+        assert_true(bytes && v && wide);
+        for (size_t i = 0; i < size; i++) {
+            wide[i] = bytes[i] = (int8_t)((int)unit_below(&rng, 256) - 128);
+            v[i] = wide[i] * 0x1.3p-7f;
+        }
         for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++) {
+            memset(out, 0xFF, sizeof out);
+            tv_weighted_sum_f32((tv_cpu_level)level)(a, rows, k, v, step, count, out);
+            for (size_t i = 0; i < rows * count; i++)
+                assert_same(out[i], weighted_sum(a, v, k, step, count, i));
             memset(out, 0xFF, sizeof out);
             tv_weighted_sum_s8((tv_cpu_level)level)(a, rows, k, bytes, step, count, out);
             for (size_t i = 0; i < rows * count; i++)
-                assert_same(out[i], weighted_sum(a, v, k, step, count, i));
+                assert_same(out[i], weighted_sum(a, wide, k, step, count, i));
         }
+        free(wide);
+        free(v);
         free(bytes);
     }
 }

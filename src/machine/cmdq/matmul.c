@@ -223,7 +223,7 @@ static void multiply_transposed(void *product, uint64_t from, uint64_t to)
     if (p->b8)
         tv_weighted_sum_s8(p->level)(a, to - from, p->k, p->b8, p->n, p->n, output_at(p, from, 0));
     else
-        tv_weighted_sum_f32(a, to - from, p->k, p->b, p->n, p->n, output_at(p, from, 0));
+        tv_weighted_sum_f32(p->level)(a, to - from, p->k, p->b, p->n, p->n, output_at(p, from, 0));
     for (uint64_t i = from; i < to; i++)
         scale_sums(p, i, 0, p->n);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weighted sums of rows. A vector has sixteen columns; each has the eight partial sums of the canonical order, which
- * are independent chains of additions. Two rows of weights share the loads of the values. The partial sums are separate
- * variables, so that the compiler keeps them in registers. */
-#include "kernels/weighted_sum.h"
-
+/* The scalar variant of weighted sums of binary32, which the compiler makes vectors of. A vector has sixteen columns;
+ * each has the eight partial sums of the canonical order, which are independent chains of additions. Two rows of
+ * weights share the loads of the values. The partial sums are separate variables, so that the compiler keeps them in
+ * registers. */
 #include "kernels/clones.h"
+#include "kernels/variants.h"
 
 enum { COLUMNS = 16, PARTIALS = 8 };
 
@@ -63,8 +63,7 @@ static float sum_column(const float *a, size_t k, const float *v, size_t step)
     return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
 }
 
-TV_CLONES static void sum_rows(bool two, const float *a, size_t k, const float *v, size_t step, size_t count,
-                               float *out)
+static void sum_rows(bool two, const float *a, size_t k, const float *v, size_t step, size_t count, float *out)
 {
     size_t c = 0;
     for (; c + COLUMNS <= count; c += COLUMNS)
@@ -77,7 +76,8 @@ TV_CLONES static void sum_rows(bool two, const float *a, size_t k, const float *
             out[i * count + c] = sum_column(a + i * k, k, v + c, step);
 }
 
-void tv_weighted_sum_f32(const float *a, size_t rows, size_t k, const float *v, size_t step, size_t count, float *out)
+void tv_weighted_sum_f32_scalar(const float *a, size_t rows, size_t k, const float *v, size_t step, size_t count,
+                                float *out)
 {
     for (size_t i = 0; i < rows; i += 2)
         sum_rows(i + 1 < rows, a + i * k, k, v, step, count, out + i * count);
