@@ -24,6 +24,24 @@ TV_NUM_AVX2 __m256 tv_bf16_to_f32_x8(__m128i bf16)
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bf16), 16));
 }
 
+/* As tv_bf16_abs, of 16 numbers. */
+TV_NUM_AVX2 __m256i tv_bf16_abs_x16(__m256i bf16) { return _mm256_and_si256(bf16, _mm256_set1_epi16(INT16_MAX)); }
+
+/* As tv_f32_flush. */
+TV_NUM_AVX2 __m256 tv_f32_flush_x8(__m256 x)
+{
+    __m256i bits = _mm256_castps_si256(x), exponent = _mm256_and_si256(bits, _mm256_set1_epi32(TV_F32_INF)),
+            tiny = _mm256_cmpeq_epi32(exponent, _mm256_setzero_si256());
+    return _mm256_castsi256_ps(_mm256_andnot_si256(_mm256_srli_epi32(tiny, 1), bits));
+}
+
+/* As tv_bf16_to_f32, of the numbers of even or of odd index of 16. */
+TV_NUM_AVX2 __m256 tv_bf16_even_to_f32_x8(__m256i bf16) { return _mm256_castsi256_ps(_mm256_slli_epi32(bf16, 16)); }
+TV_NUM_AVX2 __m256 tv_bf16_odd_to_f32_x8(__m256i bf16)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_srli_epi32(bf16, 16), 16));
+}
+
 /* As tv_bf16_flushed_from_f32. */
 TV_NUM_AVX2 __m128i tv_bf16_flushed_from_f32_x8(__m256 x)
 {

@@ -390,7 +390,8 @@ TARGET static void store_totals(const float *p, size_t used, size_t count, size_
         for (size_t r = 0; r < count; r += WORDS) {
             size_t at = i * step + r;
             __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(count - r)), lanes);
-            __m256 y = reduce_partials(p + i * ROWS + r, used);
+            const float *own = p + i * ROWS + r;
+            __m256 y = used == PARTIALS ? reduce_partials(own, PARTIALS) : reduce_partials(own, used);
             if (old)
                 y = _mm256_add_ps(y, _mm256_maskload_ps(old + at, mask));
             y = tv_f32_canonical_x8(y);
