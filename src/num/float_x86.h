@@ -42,8 +42,8 @@ TV_NUM_AVX2 __m256 tv_bf16_odd_to_f32_x8(__m256i bf16)
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_srli_epi32(bf16, 16), 16));
 }
 
-/* As tv_bf16_flushed_from_f32. */
-TV_NUM_AVX2 __m128i tv_bf16_flushed_from_f32_x8(__m256 x)
+/* As tv_bf16_flushed_from_f32, in the low halves of the lanes. */
+TV_NUM_AVX2 __m256i tv_bf16_lanes_from_f32_x8(__m256 x)
 {
     __m256i bits = _mm256_castps_si256(x), odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
     __m256i r = _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(TV_BF16_TIE)), odd), 16);
@@ -51,8 +51,22 @@ TV_NUM_AVX2 __m128i tv_bf16_flushed_from_f32_x8(__m256 x)
     r = _mm256_blendv_epi8(r, _mm256_set1_epi32(TV_BF16_NAN), is_nan);
     __m256i magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(INT32_MAX));
     __m256i tiny = _mm256_cmpgt_epi32(_mm256_set1_epi32(TV_BF16_NORMAL_FROM), magnitude);
-    r = _mm256_blendv_epi8(r, _mm256_and_si256(r, _mm256_set1_epi32(TV_BF16_SIGN)), tiny);
+    return _mm256_blendv_epi8(r, _mm256_and_si256(r, _mm256_set1_epi32(TV_BF16_SIGN)), tiny);
+}
+
+/* As tv_bf16_flushed_from_f32. */
+TV_NUM_AVX2 __m128i tv_bf16_flushed_from_f32_x8(__m256 x)
+{
+    __m256i r = tv_bf16_lanes_from_f32_x8(x);
     return _mm_packus_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1));
+}
+
+/* The same of 16 numbers, first those of x. */
+TV_NUM_AVX2 __m256i tv_bf16_flushed_from_f32_2x8(__m256 x, __m256 y)
+{
+    enum { EVEN_FIRST = 0xD8 };
+    return _mm256_permute4x64_epi64(_mm256_packus_epi32(tv_bf16_lanes_from_f32_x8(x), tv_bf16_lanes_from_f32_x8(y)),
+                                    EVEN_FIRST);
 }
 
 /* ---- 16 numbers ---- */

@@ -404,45 +404,68 @@ TARGET static void store_totals(const float *p, size_t used, size_t count, size_
 
 /* ---- One sum of each row, scaled to BF16 ---- */
 
-/* Scales the sums of eight rows, adds y and stores them there; the first `count` of them, if there are fewer. */
-TARGET TV_INLINE void scale_words(__m256i sums, __m256 row_scale, __m256 scales, bool add, size_t count, uint16_t *y)
+TARGET TV_INLINE __m256 scale_words(__m256i sums, __m256 row_scale, __m256 scales, bool add, const uint16_t *y)
 {
-    uint16_t rest[WORDS] = {0}, *to = count < WORDS ? rest : y;
-    if (count < WORDS)
-        memcpy(rest, y, count * sizeof *y);
     __m256 x = _mm256_mul_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sums), row_scale), scales);
-    if (add)
-        x = _mm256_add_ps(x, tv_bf16_to_f32_x8(_mm_loadu_si128((const __m128i *)(const void *)to)));
-    _mm_storeu_si128((__m128i *)(void *)to, tv_bf16_flushed_from_f32_x8(x));
-    if (count < WORDS)
-        memcpy(y, rest, count * sizeof *y);
+    return add ? _mm256_add_ps(x, tv_bf16_to_f32_x8(_mm_loadu_si128((const __m128i *)(const void *)y))) : x;
 }
 
-/* Rows of activations from `first` on, tile_step(bits) of them, times rows of weights from `row` on, a panel. */
-TARGET TV_INLINE void scale_rows(unsigned bits, const uint8_t *panel, size_t length, const tv_panel_scaled *p,
-                                 size_t first, size_t row, const __m256 scales[VECTORS])
+/* Scales the sums of a panel, adds y and stores them there. */
+TARGET TV_INLINE void store_scaled(const __m256i sums[VECTORS], float row_scale, const __m256 scales[VECTORS], bool add,
+                                   uint16_t *y)
+{
+    const __m256 factor = _mm256_set1_ps(row_scale);
+    store256(y, tv_bf16_flushed_from_f32_2x8(scale_words(sums[0], factor, scales[0], add, y),
+                                             scale_words(sums[1], factor, scales[1], add, y + WORDS)));
+}
+
+/* The same of the first `count` rows. */
+TARGET static void store_some_scaled(const __m256i sums[VECTORS], float row_scale, const __m256 scales[VECTORS],
+                                     bool add, size_t count, uint16_t *y)
+{
+    uint16_t rest[ROWS] = {0};
+    memcpy(rest, y, count * sizeof *y);
+    store_scaled(sums, row_scale, scales, add, rest);
+    memcpy(y, rest, count * sizeof *y);
+}
+
+/* sums[i] = row first + i of the activations, of tile_step(bits), times each row of a panel. */
+TARGET TV_INLINE void multiply_panel(unsigned bits, const uint8_t *panel, size_t length, const tv_panel_scaled *p,
+                                     size_t first, __m256i sums[TILE_STEP_MAX][VECTORS])
 {
     const int8_t *packed = p->packed + tv_gemm_panel_packed_bytes(first / TILE * TILE, length) + first % TILE * STEP;
-    __m256i sums[TILE_STEP_MAX][VECTORS];
     for (unsigned i = 0; i < tile_step(bits); i++)
         for (unsigned v = 0; v < VECTORS; v++)
             sums[i][v] = _mm256_set1_epi32(p->offsets[first + i]);
-    for (size_t at = 0, count; at < length; at += count) {
+    for (size_t at = 0; at < length; at += GROUP) {
         __m256i group[TILE_STEP_MAX][VECTORS];
-        count = length - at < GROUP ? tv_ceil_div(length - at, 2 * STEP) * 2 * STEP : GROUP;
-        if (count == GROUP)
+        if (length - at >= GROUP)
             multiply_rows(bits, panel + panel_bytes(bits, at), GROUP, packed + at * TILE, group);
         else
-            multiply_rows(bits, panel + panel_bytes(bits, at), count, packed + at * TILE, group);
+            multiply_rows(bits, panel + panel_bytes(bits, at), tv_ceil_div(length - at, 2 * STEP) * 2 * STEP,
+                          packed + at * TILE, group);
         for (unsigned i = 0; i < tile_step(bits); i++)
             for (unsigned v = 0; v < VECTORS; v++)
                 sums[i][v] = _mm256_add_epi32(sums[i][v], group[i][v]);
     }
-    for (unsigned i = 0; i < tile_step(bits) && first + i < p->m; i++) {
-        const __m256 row_scale = _mm256_set1_ps(p->row_scales[first + i]);
-        for (unsigned v = 0; v < VECTORS && row + v * WORDS < p->count; v++)
-            scale_words(sums[i][v], row_scale, scales[v], p->add, p->count - (row + v * WORDS),
-                        p->y + (first + i) * p->step + row + v * WORDS);
+}
+
+/* All rows of activations times a panel, the rows of weights from `row` on. */
+TARGET TV_INLINE void scale_panel(unsigned bits, bool add, const uint8_t *panel, size_t length,
+                                  const tv_panel_scaled *p, size_t row, const __m256 scales[VECTORS])
+{
+    const size_t count = p->count - row;
+    for (size_t first = 0; first < p->m; first += tile_step(bits)) {
+        __m256i sums[TILE_STEP_MAX][VECTORS];
+        multiply_panel(bits, panel, length, p, first, sums);
+        uint16_t *y = p->y + first * p->step + row;
+        if (first + tile_step(bits) <= p->m && count >= ROWS)
+            for (unsigned i = 0; i < tile_step(bits); i++)
+                store_scaled(sums[i], p->row_scales[first + i], scales, add, y + i * p->step);
+        else
+            for (unsigned i = 0; i < tile_step(bits) && first + i < p->m; i++)
+                store_some_scaled(sums[i], p->row_scales[first + i], scales, add, count < ROWS ? count : ROWS,
+                                  y + i * p->step);
     }
 }
 
@@ -452,7 +475,7 @@ TARGET TV_INLINE __m256 load_scales(const float *scales, size_t count)
     return _mm256_castsi256_ps(load_partial(scales, count * sizeof *scales));
 }
 
-TARGET TV_INLINE void scale_all(unsigned bits, const uint8_t *panels, size_t length, const tv_panel_scaled *p)
+TARGET TV_INLINE void scale_all(unsigned bits, bool add, const uint8_t *panels, size_t length, const tv_panel_scaled *p)
 {
     for (size_t row = 0; row < p->count; row += ROWS) {
         __m256 scales[VECTORS];
@@ -460,17 +483,18 @@ TARGET TV_INLINE void scale_all(unsigned bits, const uint8_t *panels, size_t len
             const size_t at = row + v * WORDS;
             scales[v] = at < p->count ? load_scales(p->scales + at, p->count - at) : _mm256_setzero_ps();
         }
-        for (size_t first = 0; first < p->m; first += tile_step(bits))
-            scale_rows(bits, panels + row * ROW_BYTES, length, p, first, row, scales);
+        scale_panel(bits, add, panels + row * ROW_BYTES, length, p, row, scales);
     }
 }
 
 TARGET static void multiply_scaled_tiles(const uint8_t *panels, size_t length, const tv_panel_scaled *p)
 {
-    if (p->bits == 4)
-        scale_all(4, panels, length, p);
+    if (p->bits == 4 && p->add)
+        scale_all(4, true, panels, length, p);
+    else if (p->bits == 4)
+        scale_all(4, false, panels, length, p);
     else
-        scale_all(8, panels, length, p);
+        scale_all(8, p->add, panels, length, p);
 }
 
 static const tv_panel_steps steps = {pack_weights, pack_scales,  multiply_tiles,
