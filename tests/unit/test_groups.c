@@ -130,7 +130,7 @@ static void groups_of_every_level_have_the_canonical_order(void **state)
             float out[ROWS_MAX];
             tv_gemv_grouped_pack(p.inputs, p.k, p.bits, packed, offsets);
             tv_gemv_grouped((tv_cpu_level)level, p.bits)(guarded_weights(&p), p.k, p.rows, packed, offsets, p.factor,
-                                                         guarded_scales(&p), out);
+                                                         guarded_scales(&p), TV_GROUPED_AHEAD, out);
             for (size_t r = 0; r < p.rows; r++)
                 assert_same_bits(out[r], expected(&p, 0, r));
         }

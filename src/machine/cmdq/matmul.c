@@ -155,18 +155,44 @@ static void multiply_panel_groups(void *product, uint64_t from, uint64_t to)
 
 /* ---- Weight rows: tasks are outputs ---- */
 
-/* Groups of 32, one row of activations at a time. */
-static void multiply_vectors(void *product, uint64_t from, uint64_t to)
+/* Groups of 32, one row of activations at a time. What is read next begins `jump` bytes after the last row of weights.
+ */
+static void multiply_vector_rows(const cmdq_matmul *p, uint64_t from, uint64_t to, uint64_t jump)
 {
-    const cmdq_matmul *p = product;
     enum { VECTOR_BLOCK = 64 };
-    uint64_t row_bytes = p->k * p->weight_bits / 8;
+    const uint64_t row_bytes = p->k * p->weight_bits / 8;
     for (uint64_t j = from; j < to; j += VECTOR_BLOCK)
         for (uint64_t i = 0; i < p->m; i++)
             tv_gemv_grouped(p->level, p->weight_bits)(
                 (const uint8_t *)p->b8 + j * row_bytes, p->k, tv_min_u64(to - j, VECTOR_BLOCK),
                 p->packed + i * tv_gemv_grouped_packed_bytes(p->k), p->packed_sums + i * vector_sums(p->k),
-                p->scale_ifm, p->scales + j * (p->k / TV_GROUP_SIZE), output_at(p, i, j));
+                p->scale_ifm, p->scales + j * (p->k / TV_GROUP_SIZE),
+                TV_GROUPED_AHEAD + ((to - j) * row_bytes < TV_GROUPED_AHEAD ? jump : 0), output_at(p, i, j));
+}
+
+static void multiply_vectors(void *product, uint64_t from, uint64_t to) { multiply_vector_rows(product, from, to, 0); }
+
+/* Slices of the rows of weights, as many as there are threads. A thread that has one slice of a product mostly has the
+ * same of the next one, whose weights follow. */
+typedef struct vector_slices {
+    const cmdq_matmul *product;
+    uint64_t rows; /* of each but the last */
+} vector_slices;
+
+static void multiply_vector_slices(void *slices, uint64_t from, uint64_t to)
+{
+    const vector_slices *s = slices;
+    const cmdq_matmul *p = s->product;
+    const uint64_t begin = from * s->rows, end = tv_min_u64(to * s->rows, p->n);
+    multiply_vector_rows(p, begin, end, (p->n - (end - begin)) * p->k * p->weight_bits / 8);
+}
+
+static void multiply_vectors_on(tv_pool *pool, const cmdq_matmul *p)
+{
+    enum { ROWS_MULTIPLE = 16 };
+    const unsigned threads = tv_pool_threads(pool);
+    vector_slices s = {p, tv_ceil_div(tv_ceil_div(p->n, threads), ROWS_MULTIPLE) * ROWS_MULTIPLE};
+    tv_pool_run_tasks(pool, tv_ceil_div(p->n, s.rows), p->n * p->k, multiply_vector_slices, &s);
 }
 
 /* INT8 by INT8 in tiles of OUTPUT_BLOCK weight rows by ROW_BLOCK activation rows. */
@@ -293,8 +319,9 @@ static uint64_t panel_tasks(const cmdq_matmul *p) { return tv_ceil_div(p->n, TV_
 typedef struct variant_info {
     void (*multiply)(void *product, uint64_t from, uint64_t to); /* tasks from `from` up to `to` */
     uint64_t (*tasks)(const cmdq_matmul *p);
-    uint64_t (*packed_bytes)(const cmdq_matmul *p); /* NULL: none */
-    uint64_t (*sums_count)(const cmdq_matmul *p);   /* NULL: none */
+    void (*multiply_on)(tv_pool *pool, const cmdq_matmul *p); /* on several threads; NULL: `multiply` in chunks */
+    uint64_t (*packed_bytes)(const cmdq_matmul *p);           /* NULL: none */
+    uint64_t (*sums_count)(const cmdq_matmul *p);             /* NULL: none */
     void (*pack)(const cmdq_matmul *p, int8_t *packed, int32_t *sums);
     bool takes_packed_s4, takes_strided_rows, takes_transposed;
 } variant_info;
@@ -309,6 +336,7 @@ static const variant_info variants[] = {
     [CMDQ_VARIANT_GROUPS] = {.multiply = multiply_groups, .tasks = output_tasks},
     [CMDQ_VARIANT_VECTORS] = {.multiply = multiply_vectors,
                               .tasks = output_tasks,
+                              .multiply_on = multiply_vectors_on,
                               .packed_bytes = vectors_packed_bytes,
                               .sums_count = vectors_sums_count,
                               .pack = pack_vectors,
@@ -359,12 +387,16 @@ void cmdq_pack_activations(const cmdq_matmul *p, int8_t *packed, int32_t *sums)
 
 void cmdq_multiply(const cmdq_matmul *p, tv_pool *pool)
 {
-    enum { PARALLEL_MACS_MIN = 1 << 18 }; /* smaller products are done before other threads have joined */
+    /* Smaller products are done before other threads have joined; vectors wait for their weights. */
+    enum { PARALLEL_MACS_MIN = 1 << 18, PARALLEL_VECTOR_MACS_MIN = 1 << 16 };
     const variant_info *v = &variants[p->variant];
     void *product = (void *)(uintptr_t)p;
-    if (p->values || p->m * p->n * p->k < PARALLEL_MACS_MIN)
+    if (p->values || p->m * p->n * p->k < (v->multiply_on ? PARALLEL_VECTOR_MACS_MIN : PARALLEL_MACS_MIN))
         pool = NULL;
-    tv_pool_run(pool, v->tasks(p), v->multiply, product);
+    if (pool && v->multiply_on)
+        v->multiply_on(pool, p);
+    else
+        tv_pool_run(pool, v->tasks(p), v->multiply, product);
     if (!cmdq_writes_final_output(p) && (p->bias || p->addend || p->scale_ofm != 1))
         tv_pool_run(pool, p->m, finish_rows, product);
 }
