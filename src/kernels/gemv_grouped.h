@@ -9,7 +9,7 @@
 enum {
     TV_GROUP_SIZE = 32,
     TV_GROUPS_PER_VECTOR = 8,
-    TV_GROUPED_AHEAD = 32768 /* several pages of 4 KiB: weights are in huge pages */
+    TV_GROUPED_AHEAD = 32768 /* as far as the entries between two products take; weights are in huge pages */
 };
 
 /* Packs activations q[k] for weights of `bits` 4 or 8: in the order of the weights (gemm.h), padded with zeros to a
@@ -24,7 +24,7 @@ void tv_gemv_grouped_pack(const int8_t *q, size_t k, unsigned bits, int8_t *pack
 /* out[r] = sum over groups g, in the canonical order (dot.h), of (W[r][g] * a[g]^T, exact) * factor *
  * scales[r * k / 32 + g], each operation rounded, for r < rows. W[rows][k] is contiguous; k is a multiple of 32.
  * Weights `ahead` bytes after those that are multiplied are prefetched, with their scales; TV_GROUPED_AHEAD where what
- * is read next follows. Beyond the end of the weights this has no effect. */
+ * is read next follows. Prefetching past the end of memory has no effect. */
 typedef void tv_gemv_grouped_fn(const void *weights, size_t k, size_t rows, const int8_t *packed,
                                 const int32_t *offsets, float factor, const float *scales, size_t ahead, float *out);
 typedef tv_gemv_grouped_fn tv_gemv_grouped_s4_fn, tv_gemv_grouped_s8_fn;

@@ -42,7 +42,7 @@ TV_NUM_AVX2 __m256 tv_bf16_odd_to_f32_x8(__m256i bf16)
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_srli_epi32(bf16, 16), 16));
 }
 
-/* As tv_bf16_flushed_from_f32, in the low halves of the lanes. */
+/* As tv_bf16_flushed_from_f32, in the low halves of the lanes; the high halves are 0. */
 TV_NUM_AVX2 __m256i tv_bf16_lanes_from_f32_x8(__m256 x)
 {
     __m256i bits = _mm256_castps_si256(x), odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));

@@ -27,7 +27,8 @@ static struct {
     int count;
 } given;
 
-/* Large enough that the work is shared out: a product in integers, one in floating point, and rows of softmax. */
+/* Large enough that the work is shared out: a product in integers, one in floating point, rows of softmax, and products
+ * of one row or few with groups of weights, of which each thread has a slice. */
 static const char queue[] =
     "{\"metadata\": {\"version\": \"1.2\"}, \"cmdq\": [\n"
     "{\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"ifm_bank\": 0, \"ifm_offset\": 0, \"wgt_bank\": 1, \"wgt_offset\": "
@@ -42,12 +43,22 @@ static const char queue[] =
     "{\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"ifm_bank\": 5, \"ifm_offset\": 0, \"wgt_bank\": 1, \"wgt_offset\": "
     "0, \"ofm_bank\": 4, \"ofm_offset\": 0,"
     " \"m\": 31, \"n\": 129, \"k\": 300, \"qbits_weight\": 2, \"qbits_activation\": 32, \"deps_before\": [2]},\n"
+    "{\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"ifm_bank\": 0, \"ifm_offset\": 0, \"wgt_bank\": 1, \"wgt_offset\": "
+    "0, \"ofm_bank\": 7, \"ofm_offset\": 0, \"wgt_scale_bank\": 6, \"wgt_scale_offset\": 0, \"wgt_group\": 32,"
+    " \"m\": 1, \"n\": 303, \"k\": 768, \"qbits_weight\": 8, \"qbits_activation\": 8, \"deps_before\": [3]},\n"
+    "{\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"ifm_bank\": 0, \"ifm_offset\": 0, \"wgt_bank\": 1, \"wgt_offset\": "
+    "0, \"ofm_bank\": 7, \"ofm_offset\": 4096, \"wgt_scale_bank\": 6, \"wgt_scale_offset\": 0, \"wgt_group\": 32,"
+    " \"m\": 3, \"n\": 250, \"k\": 1984, \"qbits_weight\": 4, \"qbits_activation\": 8, \"deps_before\": [4]},\n"
+    "{\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"ifm_bank\": 0, \"ifm_offset\": 0, \"wgt_bank\": 1, \"wgt_offset\": "
+    "0, \"ofm_bank\": 7, \"ofm_offset\": 8192, \"wgt_scale_bank\": 6, \"wgt_scale_offset\": 0, \"wgt_group\": 32,"
+    " \"m\": 1, \"n\": 17, \"k\": 8192, \"qbits_weight\": 8, \"qbits_activation\": 8, \"deps_before\": [5]},\n"
     "{\"opcode\": \"END\"}]}\n";
 
-enum { BYTES = 16384 };
+enum { BYTES = 16384, BANK_BYTES = 262144, SCALES = 16000, RESULT_BANKS = 4 };
+static const unsigned result_banks[RESULT_BANKS] = {2, 3, 4, 7};
 
 typedef struct result {
-    uint8_t banks[3][BYTES];
+    uint8_t banks[RESULT_BANKS][BYTES];
     uint64_t cycles;
 } result;
 
@@ -56,20 +67,25 @@ static void run_with(const tv_program *program, unsigned threads, result *out)
     tv_config *config;
     tv_machine *machine;
     tv_stats stats = {.size = sizeof stats};
-    uint8_t input[40000];
+    static uint8_t input[BANK_BYTES];
+    static float scales[SCALES];
     uint32_t x = 1;
     for (size_t i = 0; i < sizeof input; i++)
         input[i] = (uint8_t)((x = x * 1664525 + 1013904223) >> 24);
+    for (size_t i = 0; i < SCALES; i++)
+        scales[i] = (float)(x = x * 1664525 + 1013904223) * 0x1p-32f;
     assert_int_equal(tv_config_new("cmdq", NULL, &config), TV_OK);
     assert_int_equal(tv_machine_new(config, TV_MODE_FULL, NULL, &machine), TV_OK);
     tv_machine_set_threads(machine, threads);
     for (unsigned bank = 0; bank < 2; bank++)
-        assert_int_equal(tv_machine_write(machine, "spm", bank * UINT64_C(262144), input, sizeof input, NULL), TV_OK);
+        assert_int_equal(tv_machine_write(machine, "spm", (uint64_t)bank * BANK_BYTES, input, sizeof input, NULL),
+                         TV_OK);
+    assert_int_equal(tv_machine_write(machine, "spm", UINT64_C(6) * BANK_BYTES, scales, sizeof scales, NULL), TV_OK);
     assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
     assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
-    for (unsigned bank = 0; bank < 3; bank++)
-        assert_int_equal(tv_machine_read(machine, "spm", (bank + 2) * UINT64_C(262144), out->banks[bank], BYTES, NULL),
-                         TV_OK);
+    for (unsigned i = 0; i < RESULT_BANKS; i++)
+        assert_int_equal(
+            tv_machine_read(machine, "spm", (uint64_t)result_banks[i] * BANK_BYTES, out->banks[i], BYTES, NULL), TV_OK);
     tv_machine_stats(machine, &stats);
     out->cycles = stats.cycles;
     tv_machine_free(machine);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scalar variant of weighted sums of binary32, which the compiler makes vectors of. A vector has sixteen columns;
- * each has the eight partial sums of the canonical order, which are independent chains of additions. Two rows of
- * weights share the loads of the values. The partial sums are separate variables, so that the compiler keeps them in
- * registers. */
+/* The scalar variant of weighted sums of binary32, with vectors of the compiler. A vector has sixteen columns; each has
+ * the eight partial sums of the canonical order, which are independent chains of additions. Two rows of weights share
+ * the loads of the values. The partial sums are separate variables, so that they are in registers where there are
+ * enough. */
 #include "kernels/clones.h"
 #include "kernels/variants.h"
 
@@ -63,7 +63,8 @@ static float sum_column(const float *a, size_t k, const float *v, size_t step)
     return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
 }
 
-static void sum_rows(bool two, const float *a, size_t k, const float *v, size_t step, size_t count, float *out)
+TV_CLONES static void sum_rows(bool two, const float *a, size_t k, const float *v, size_t step, size_t count,
+                               float *out)
 {
     size_t c = 0;
     for (; c + COLUMNS <= count; c += COLUMNS)

@@ -391,6 +391,7 @@ TARGET static void store_totals(const float *p, size_t used, size_t count, size_
             size_t at = i * step + r;
             __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(count - r)), lanes);
             const float *own = p + i * ROWS + r;
+            /* mostly a constant for the compiler */
             __m256 y = used == PARTIALS ? reduce_partials(own, PARTIALS) : reduce_partials(own, used);
             if (old)
                 y = _mm256_add_ps(y, _mm256_maskload_ps(old + at, mask));
@@ -404,6 +405,7 @@ TARGET static void store_totals(const float *p, size_t used, size_t count, size_
 
 /* ---- One sum of each row, scaled to BF16 ---- */
 
+/* sums * row_scale * scales, with `add` + y, of eight rows. */
 TARGET TV_INLINE __m256 scale_words(__m256i sums, __m256 row_scale, __m256 scales, bool add, const uint16_t *y)
 {
     __m256 x = _mm256_mul_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sums), row_scale), scales);
@@ -429,7 +431,7 @@ TARGET static void store_some_scaled(const __m256i sums[VECTORS], float row_scal
     memcpy(y, rest, count * sizeof *y);
 }
 
-/* sums[i] = row first + i of the activations, of tile_step(bits), times each row of a panel. */
+/* sums[i] = row first + i of the activations, of tile_step(bits), times each row of a panel, with offsets. */
 TARGET TV_INLINE void multiply_panel(unsigned bits, const uint8_t *panel, size_t length, const tv_panel_scaled *p,
                                      size_t first, __m256i sums[TILE_STEP_MAX][VECTORS])
 {

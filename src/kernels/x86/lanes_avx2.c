@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lane kernels for hosts with AVX2 and FMA: only the operations whose scalar loops are many times slower, FP32, 16-bit
- * lanes and layouts. FP32 is as in lanes_avx512.c; rounding modes other than to nearest are set in MXCSR around the
- * loop over a register. */
+ * lanes, layouts and filling. FP32 is as in lanes_avx512.c; rounding modes other than to nearest are set in MXCSR
+ * around the loop over a register. */
 #include "kernels/variants.h"
 
 #if defined(__x86_64__)
@@ -298,7 +298,7 @@ KERNEL(to_lanes)
     }
 }
 
-/* The low bytes, or the high ones, of the lanes of two vectors. */
+/* The lanes of two vectors, at most 255, as bytes in order. */
 TARGET_INLINE vec join_bytes(vec first, vec second)
 {
     enum { EVEN_FIRST = 0xD8 };

@@ -6,6 +6,7 @@
 #include <immintrin.h>
 #include <string.h>
 
+#include "kernels/clones.h"
 #include "kernels/variants.h"
 
 enum { ROWS = TV_OUTER_ROWS, PAIRS_MAX = TV_OUTER_COUNT_MAX / 2, AVX2_LANES = 8 };
@@ -57,11 +58,10 @@ TARGET_AVX2 static unsigned list_pairs(pairs x, unsigned n, uint32_t i, uint8_t 
     return count;
 }
 
-/* Adds the products of `count` pairs, the listed ones or, without a list, all, to four rows of `vectors` vectors of
- * ACC. */
-TARGET_AVX2 __attribute__((always_inline)) static inline void add_pairs(int32_t *acc, uint32_t k, pairs x, pairs y,
-                                                                        uint32_t i, uint32_t j, unsigned vectors,
-                                                                        const uint8_t *list, unsigned count)
+/* Adds the products of `count` pairs, the listed ones or, without a list, all, to `vectors` vectors of
+ * four rows of ACC from row i and column j on. */
+TARGET_AVX2 TV_INLINE void add_pairs(int32_t *acc, uint32_t k, pairs x, pairs y, uint32_t i, uint32_t j,
+                                     unsigned vectors, const uint8_t *list, unsigned count)
 {
     enum { VECTORS_MAX = 2 };
     int32_t *at = acc + (size_t)i * k + j;
@@ -88,10 +88,9 @@ TARGET_AVX2 __attribute__((always_inline)) static inline void add_pairs(int32_t 
             _mm256_storeu_si256((__m256i *)(void *)(at + (size_t)r * k + (size_t)AVX2_LANES * v), sum[r][v]);
 }
 
-/* The same to four rows. */
-TARGET_AVX2 __attribute__((always_inline)) static inline void add_pairs_to_rows(int32_t *acc, uint32_t k, pairs x,
-                                                                                pairs y, uint32_t i,
-                                                                                const uint8_t *list, unsigned count)
+/* The same to all columns of four rows from row i on. */
+TARGET_AVX2 TV_INLINE void add_pairs_to_rows(int32_t *acc, uint32_t k, pairs x, pairs y, uint32_t i,
+                                             const uint8_t *list, unsigned count)
 {
     if (k == AVX2_LANES)
         add_pairs(acc, k, x, y, i, 0, 1, list, count);

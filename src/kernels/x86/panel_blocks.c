@@ -44,7 +44,7 @@ void tv_panels_multiply_scaled(const tv_panel_steps *v, const tv_gemm_panel_weig
 {
     size_t bytes = w->k * w->bits / 8;
     prefetch_ahead(w, from, p->count);
-    if (v->multiply_scaled && bytes <= BLOCK) {
+    if (bytes <= BLOCK) {
         _Alignas(64) uint8_t panels[PAIR * TV_PANEL_ROW_MAX];
         v->pack_weights(w, from, p->count, 0, bytes, panels);
         v->multiply_scaled(panels, w->k, p);

@@ -71,7 +71,7 @@ typedef struct tv_panel_steps {
                          size_t step);
 
     /* Both panels, which have whole rows of `length` elements, times m rows of activations, scaled, as
-     * tv_gemm_panel_set.multiply_scaled. NULL: exact sums are scaled afterwards. */
+     * tv_gemm_panel_set.multiply_scaled. Exact sums of longer rows, of several blocks, are scaled afterwards. */
     void (*multiply_scaled)(const uint8_t *panels, size_t length, const tv_panel_scaled *p);
 } tv_panel_steps;
 

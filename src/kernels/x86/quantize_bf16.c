@@ -89,7 +89,7 @@ TARGET_AVX2 TV_INLINE __m256i quantize_avx2(__m256 x, divisor d)
     return _mm256_cvtps_epi32(_mm256_max_ps(_mm256_min_ps(quotient, max), min));
 }
 
-/* The low bytes of 16 lanes. */
+/* 16 lanes, which fit, as bytes. */
 TARGET_AVX2 TV_INLINE __m128i low_bytes_avx2(__m256i first, __m256i second)
 {
     enum { EVEN_FIRST = 0xD8 };

@@ -155,24 +155,36 @@ static void multiply_panel_groups(void *product, uint64_t from, uint64_t to)
 
 /* ---- Weight rows: tasks are outputs ---- */
 
+/* How many rows of weights are multiplied by the next call of a kernel: it ends where its prefetches reach the end. */
+static uint64_t vector_block_rows(uint64_t left, uint64_t row_bytes)
+{
+    enum { ROWS_MAX = 64, ROWS_MULTIPLE = 8 };
+    const uint64_t bytes = left * row_bytes, rows = tv_min_u64(left, ROWS_MAX);
+    if (bytes <= TV_GROUPED_AHEAD)
+        return rows;
+    const uint64_t before = tv_ceil_div(bytes - TV_GROUPED_AHEAD, row_bytes);
+    return tv_min_u64(rows, tv_ceil_div(before, ROWS_MULTIPLE) * ROWS_MULTIPLE);
+}
+
 /* Groups of 32, one row of activations at a time. What is read next begins `jump` bytes after the last row of weights.
  */
 static void multiply_vector_rows(const cmdq_matmul *p, uint64_t from, uint64_t to, uint64_t jump)
 {
-    enum { VECTOR_BLOCK = 64 };
     const uint64_t row_bytes = p->k * p->weight_bits / 8;
-    for (uint64_t j = from; j < to; j += VECTOR_BLOCK)
+    for (uint64_t j = from, rows; j < to; j += rows) {
+        const uint64_t ahead = TV_GROUPED_AHEAD + ((to - j) * row_bytes <= TV_GROUPED_AHEAD ? jump : 0);
+        rows = vector_block_rows(to - j, row_bytes);
         for (uint64_t i = 0; i < p->m; i++)
             tv_gemv_grouped(p->level, p->weight_bits)(
-                (const uint8_t *)p->b8 + j * row_bytes, p->k, tv_min_u64(to - j, VECTOR_BLOCK),
-                p->packed + i * tv_gemv_grouped_packed_bytes(p->k), p->packed_sums + i * vector_sums(p->k),
-                p->scale_ifm, p->scales + j * (p->k / TV_GROUP_SIZE),
-                TV_GROUPED_AHEAD + ((to - j) * row_bytes < TV_GROUPED_AHEAD ? jump : 0), output_at(p, i, j));
+                (const uint8_t *)p->b8 + j * row_bytes, p->k, rows, p->packed + i * tv_gemv_grouped_packed_bytes(p->k),
+                p->packed_sums + i * vector_sums(p->k), p->scale_ifm, p->scales + j * (p->k / TV_GROUP_SIZE), ahead,
+                output_at(p, i, j));
+    }
 }
 
 static void multiply_vectors(void *product, uint64_t from, uint64_t to) { multiply_vector_rows(product, from, to, 0); }
 
-/* Slices of the rows of weights, as many as there are threads. A thread that has one slice of a product mostly has the
+/* Slices of the rows of weights, at most one for each thread. A thread that has one slice of a product mostly has the
  * same of the next one, whose weights follow. */
 typedef struct vector_slices {
     const cmdq_matmul *product;
@@ -189,10 +201,10 @@ static void multiply_vector_slices(void *slices, uint64_t from, uint64_t to)
 
 static void multiply_vectors_on(tv_pool *pool, const cmdq_matmul *p)
 {
-    enum { ROWS_MULTIPLE = 16 };
+    enum { ROWS_MULTIPLE = 16 /* outputs of a cache line */ };
     const unsigned threads = tv_pool_threads(pool);
     vector_slices s = {p, tv_ceil_div(tv_ceil_div(p->n, threads), ROWS_MULTIPLE) * ROWS_MULTIPLE};
-    tv_pool_run_tasks(pool, tv_ceil_div(p->n, s.rows), p->n * p->k, multiply_vector_slices, &s);
+    tv_pool_run_tasks(pool, tv_ceil_div(p->n, s.rows), p->m * p->n * p->k * p->weight_bits, multiply_vector_slices, &s);
 }
 
 /* INT8 by INT8 in tiles of OUTPUT_BLOCK weight rows by ROW_BLOCK activation rows. */

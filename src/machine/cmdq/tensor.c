@@ -91,7 +91,7 @@ static void set_scales(cmdq_exec *x, cmdq_matmul *p)
     p->scales = cmdq_tile_f32(x, t, p->n * groups, 1, CMDQ_SCRATCH_SCALES);
 }
 
-/* Rows of activations up to which INT8 values are widened for each pair of them; for more rows it costs less to widen
+/* Rows of activations up to which INT8 values are widened for every few of them; for more rows it costs less to widen
  * all values once. */
 enum { WIDENED_AGAIN_MAX = 4 };
 
