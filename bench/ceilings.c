@@ -94,11 +94,12 @@ __attribute__((target("avx2"))) static void multiply_s8s8_avx2(void *user)
     __m256i sum[SUMS], a = _mm256_set1_epi16(3), b = _mm256_set1_epi16(-5);
     for (unsigned s = 0; s < SUMS; s++)
         sum[s] = _mm256_setzero_si256();
-    for (int i = 0; i < ROUNDS; i++) {
-        OPAQUE(a);
-        for (unsigned s = 0; s < SUMS; s++)
+    for (int i = 0; i < ROUNDS; i++)
+        for (unsigned s = 0; s < SUMS; s++) {
+            OPAQUE(
+                a); /* one for each product: otherwise the compiler multiplies once and adds the product eight times */
             sum[s] = _mm256_add_epi32(sum[s], _mm256_madd_epi16(a, b));
-    }
+        }
     for (unsigned s = 0; s < SUMS; s++)
         sink += _mm256_extract_epi32(sum[s], 0);
 }
