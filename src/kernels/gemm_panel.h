@@ -33,7 +33,8 @@ static inline size_t tv_gemm_panel_packed_bytes(size_t m, size_t k)
 }
 
 /* The number of zero-point corrections: per tile, per group of `group` elements, one per row. The kernels multiply
- * unsigned weights (w - min); an offset is min times the sum of the group of activations, 0 for padding rows. */
+ * unsigned weights (w - min); an offset is min times the sum of the group of activations, 0 for padding rows and where
+ * a kernel multiplies signed ones. */
 static inline size_t tv_gemm_panel_offset_count(size_t m, size_t k, size_t group)
 {
     return tv_ceil_div(m, TV_PANEL_TILE) * TV_PANEL_TILE * tv_ceil_div(k, group);

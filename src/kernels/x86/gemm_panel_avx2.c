@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products by packed panels (panel_blocks.h) with AVX2.
  *
- * Panels are unpacked to nibbles when they are packed, INT8 as two of them: w + 128 = 16 * high + low. A vector has
- * four nibbles of each of eight rows. Products of a nibble and an activation are added in pairs to 16 bits, and the
- * sums of a group of 32 elements, half of its products in each, never overflow; they are widened once for each group.
+ * Weights are unpacked when panels are packed: those of a word of a row become two words, in two vectors of eight rows.
+ * INT4: four nibbles each. Products of a nibble and an activation are added in pairs to 16 bits, and the sums of a
+ * group of 32 elements, half of its products in each, never overflow; they are widened once for each group. INT8: two
+ * weights of 16 bits each, which multiply activations of 16 bits, because 16 bits do not hold a pair of products of
+ * bytes. These have their signs, so offsets are 0.
  */
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -23,10 +25,10 @@ enum {
     VECTOR = 32,
     WORDS = 8 /* of a vector */,
     VECTORS = ROWS / WORDS,
-    NIBBLES = ROWS * STEP /* bytes of a panel for one nibble of four elements */,
+    HALF = ROWS * STEP /* bytes of a panel for half of a word of each row */,
     ROW_BYTES = TV_PANEL_ROW_MAX,
-    TILE_STEP_MAX = 4,
-    FLIP = 0x80,
+    TILE_STEP = 4 /* rows of a tile at a time: their sums are in registers */,
+    WIDE = 2 * TILE * TV_PANEL_BLOCK /* bytes of a tile with 16 bits, for a block of INT8 */,
     FLIP_NIBBLES = 0x88,
     NIBBLE = 15,
     SUM_MAX = NIBBLE * 128 * GROUP / 2
@@ -85,21 +87,33 @@ TARGET TV_INLINE void load_words(const void *rows, size_t stride, size_t row, si
 
 TARGET TV_INLINE __m256i low_nibbles(__m256i x) { return _mm256_and_si256(x, _mm256_set1_epi8(NIBBLE)); }
 
+/* Two of four bytes of each word, those of even or odd index, with 16 bits. */
+TARGET TV_INLINE __m256i even_bytes(__m256i x) { return _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8); }
+TARGET TV_INLINE __m256i odd_bytes(__m256i x) { return _mm256_srai_epi16(x, 8); }
+
+TARGET TV_INLINE void store_halves(unsigned bits, __m256i words, uint8_t *panel)
+{
+    if (bits == 4) {
+        __m256i both = _mm256_xor_si256(words, _mm256_set1_epi8((char)FLIP_NIBBLES));
+        store256(panel, low_nibbles(both));
+        store256(panel + HALF, low_nibbles(_mm256_srli_epi16(both, 4)));
+    } else {
+        store256(panel, even_bytes(words));
+        store256(panel + HALF, odd_bytes(words));
+    }
+}
+
 TARGET static void pack_weights(const tv_gemm_panel_weights *w, size_t row, size_t count, size_t from, size_t length,
                                 uint8_t *panels)
 {
-    const __m256i flip = _mm256_set1_epi8((char)(w->bits == 4 ? FLIP_NIBBLES : FLIP));
     for (size_t r = 0; r < PAIR; r += WORDS) {
         uint8_t *to = panels + r / ROWS * ROWS * ROW_BYTES + r % ROWS * STEP;
         for (size_t at = 0; at < length; at += VECTOR) {
             __m256i v[WORDS];
             load_words(w->rows + row * w->stride + from + at, w->stride, r, count,
                        length - at < VECTOR ? length - at : VECTOR, v);
-            for (size_t s = 0; s < WORDS; s++, to += 2 * NIBBLES) {
-                __m256i both = _mm256_xor_si256(v[s], flip);
-                store256(to, low_nibbles(both));
-                store256(to + NIBBLES, low_nibbles(_mm256_srli_epi16(both, 4)));
-            }
+            for (size_t s = 0; s < WORDS; s++, to += 2 * HALF)
+                store_halves(w->bits, v[s], to);
         }
     }
 }
@@ -134,10 +148,10 @@ TARGET TV_INLINE __m256i sum_words(const __m256i v[WORDS])
     return _mm256_madd_epi16(sum, _mm256_set1_epi16(1));
 }
 
-/* The minimum weight, -8 or -128, times the sums. */
+/* INT4: -8, which is added to weights, times the sums. */
 TARGET TV_INLINE void store_offsets(__m256i sums, unsigned bits, int32_t *offsets)
 {
-    __m256i excess = bits == 4 ? _mm256_slli_epi32(sums, 3) : _mm256_slli_epi32(sums, 7);
+    __m256i excess = bits == 4 ? _mm256_slli_epi32(sums, 3) : _mm256_setzero_si256();
     store256(offsets, _mm256_sub_epi32(_mm256_setzero_si256(), excess));
 }
 
@@ -174,11 +188,27 @@ TARGET static void pack_activations(const int8_t *a, size_t m, size_t k, unsigne
 
 /* ---- Products ---- */
 
-/* Rows of a tile at a time: their sums of 16 bits, of INT8 of both nibbles, are in registers. */
-TV_INLINE unsigned tile_step(unsigned bits) { return bits == 4 ? TILE_STEP_MAX : TILE_STEP_MAX / 2; }
+/* Packed rows end with zeros up to a multiple of 8 elements. */
+TV_INLINE size_t padded_length(size_t length) { return tv_ceil_div(length, 2 * STEP) * 2 * STEP; }
 
 /* Bytes of a panel for `length` elements. */
 TV_INLINE size_t panel_bytes(unsigned bits, size_t length) { return length * ROWS * bits / 4; }
+
+/* Those of a tile of activations, which have 16 bits for INT8. */
+TV_INLINE size_t tile_bytes(unsigned bits, size_t length) { return length * TILE * bits / 4; }
+
+/* A tile with 16 bits: for each word of the rows even elements, then odd ones, as those of panels. Packed activations
+ * have 8 bits, because those of all of k share the second-level cache with weights. */
+TARGET TV_INLINE const int8_t *widen_tile(const int8_t *packed, size_t length, int8_t wide[WIDE])
+{
+    int8_t *to = wide;
+    for (size_t s = 0; s < padded_length(length); s += STEP, packed += VECTOR, to += 2 * VECTOR) {
+        __m256i words = load256(packed);
+        store256(to, even_bytes(words));
+        store256(to + VECTOR, odd_bytes(words));
+    }
+    return wide;
+}
 
 TARGET TV_INLINE __m256i broadcast4(const int8_t *p)
 {
@@ -187,90 +217,62 @@ TARGET TV_INLINE __m256i broadcast4(const int8_t *p)
     return _mm256_set1_epi32(four);
 }
 
-/* sum + four nibbles of each row times four activations. The barrier keeps GCC from computing all products of a group
- * before it adds them, for which there are too few registers. */
-TARGET TV_INLINE __m256i add_products(__m256i sum, __m256i w, __m256i x)
+/* The barriers keep GCC from computing all products of a group before it adds them, for which there are too few
+ * registers. */
+#define KEEP(x) __asm__("" : "+x"(x))
+
+/* sum + four nibbles of each row times four activations. */
+TARGET TV_INLINE __m256i add_nibbles(__m256i sum, __m256i w, __m256i x)
 {
     sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(w, x));
-    __asm__("" : "+x"(sum));
+    KEEP(sum);
     return sum;
 }
 
-TARGET TV_INLINE __m256i widen(__m256i sums, int16_t factor)
+/* sum + two weights of each row times two activations, with 16 bits. */
+TARGET TV_INLINE __m256i add_pairs(__m256i sum, __m256i w, __m256i x)
 {
-    return _mm256_madd_epi16(sums, _mm256_set1_epi16(factor));
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(w, x));
+    KEEP(sum);
+    return sum;
 }
 
-/* sums[i] = `length` elements of each row of a panel times those of row i of four rows of a tile. `length` is a
- * multiple of 8, at most GROUP. */
-TARGET TV_INLINE void multiply_s4(const uint8_t *panel, size_t length, const int8_t *packed,
-                                  __m256i sums[TILE_STEP_MAX][VECTORS])
-{
-    __m256i narrow[TILE_STEP_MAX][VECTORS];
-    for (unsigned i = 0; i < TILE_STEP_MAX; i++)
-        for (unsigned v = 0; v < VECTORS; v++)
-            narrow[i][v] = _mm256_setzero_si256();
-    TV_UNROLL
-    for (size_t s = 0; s < length; s += STEP, panel += NIBBLES, packed += STEP * TILE) {
-        const __m256i w[VECTORS] = {load256(panel), load256(panel + VECTOR)};
-        for (unsigned i = 0; i < TILE_STEP_MAX; i++) {
-            __m256i x = broadcast4(packed + i * STEP);
-            for (unsigned v = 0; v < VECTORS; v++)
-                narrow[i][v] = add_products(narrow[i][v], w[v], x);
-        }
-    }
-    for (unsigned i = 0; i < TILE_STEP_MAX; i++)
-        for (unsigned v = 0; v < VECTORS; v++)
-            sums[i][v] = widen(narrow[i][v], 1);
-}
+TARGET TV_INLINE __m256i widen(__m256i sums) { return _mm256_madd_epi16(sums, _mm256_set1_epi16(1)); }
 
-/* The same of INT8, for two rows of a tile. */
-TARGET TV_INLINE void multiply_s8(const uint8_t *panel, size_t length, const int8_t *packed,
-                                  __m256i sums[TILE_STEP_MAX][VECTORS])
+/* sums[i] = `length` elements of each row of a panel times those of row i of four rows of a tile, whose activations
+ * have 16 bits for INT8. `length` is a multiple of 8, with INT4 at most GROUP. */
+TARGET TV_INLINE void multiply_rows(unsigned bits, const uint8_t *panel, size_t length, const int8_t *tile,
+                                    __m256i sums[TILE_STEP][VECTORS])
 {
-    enum { TILE_STEP = TILE_STEP_MAX / 2 };
-    __m256i low[TILE_STEP][VECTORS], high[TILE_STEP][VECTORS];
+    __m256i sum[TILE_STEP][VECTORS];
     for (unsigned i = 0; i < TILE_STEP; i++)
         for (unsigned v = 0; v < VECTORS; v++)
-            low[i][v] = high[i][v] = _mm256_setzero_si256();
+            sum[i][v] = _mm256_setzero_si256();
     TV_UNROLL
-    for (size_t s = 0; s < length; s += STEP, panel += 2 * NIBBLES, packed += STEP * TILE) {
-        const __m256i l[VECTORS] = {load256(panel), load256(panel + VECTOR)},
-                      h[VECTORS] = {load256(panel + NIBBLES), load256(panel + NIBBLES + VECTOR)};
+    for (size_t at = 0; at < panel_bytes(bits, length); at += HALF, tile += VECTOR) {
+        const __m256i w[VECTORS] = {load256(panel + at), load256(panel + at + VECTOR)};
         for (unsigned i = 0; i < TILE_STEP; i++) {
-            __m256i x = broadcast4(packed + i * STEP);
-            for (unsigned v = 0; v < VECTORS; v++) {
-                low[i][v] = add_products(low[i][v], l[v], x);
-                high[i][v] = add_products(high[i][v], h[v], x);
-            }
+            __m256i x = broadcast4(tile + i * STEP);
+            for (unsigned v = 0; v < VECTORS; v++)
+                sum[i][v] = bits == 4 ? add_nibbles(sum[i][v], w[v], x) : add_pairs(sum[i][v], w[v], x);
         }
     }
     for (unsigned i = 0; i < TILE_STEP; i++)
         for (unsigned v = 0; v < VECTORS; v++)
-            sums[i][v] = _mm256_add_epi32(widen(low[i][v], 1), widen(high[i][v], 16));
-}
-
-/* The same for tile_step(bits) rows of a tile. */
-TARGET TV_INLINE void multiply_rows(unsigned bits, const uint8_t *panel, size_t length, const int8_t *packed,
-                                    __m256i sums[TILE_STEP_MAX][VECTORS])
-{
-    if (bits == 4)
-        multiply_s4(panel, length, packed, sums);
-    else
-        multiply_s8(panel, length, packed, sums);
+            sums[i][v] = bits == 4 ? widen(sum[i][v]) : sum[i][v];
 }
 
 /* ---- One sum of each row ---- */
 
 /* out[rows][PAIR] += up to a group of a panel times `rows` rows of a tile, and perhaps others. */
-TARGET TV_INLINE void add_exact(unsigned bits, const uint8_t *panel, size_t length, const int8_t *packed, size_t rows,
+TARGET TV_INLINE void add_exact(unsigned bits, const uint8_t *panel, size_t length, const int8_t *tile, size_t rows,
                                 int32_t *out)
 {
 #pragma GCC unroll 1
-    for (size_t first = 0; first < rows; first += tile_step(bits)) {
-        __m256i sums[TILE_STEP_MAX][VECTORS];
-        multiply_rows(bits, panel, length, packed + first * STEP, sums);
-        for (unsigned i = 0; i < tile_step(bits); i++)
+    for (size_t first = 0; first < rows; first += TILE_STEP) {
+        __m256i sums[TILE_STEP][VECTORS];
+        multiply_rows(bits, panel, length, tile + first * STEP, sums);
+        for (unsigned i = 0; i < TILE_STEP; i++)
             for (unsigned v = 0; v < VECTORS; v++) {
                 int32_t *to = out + (first + i) * PAIR + v * WORDS;
                 store256(to, _mm256_add_epi32(load256(to), sums[i][v]));
@@ -279,24 +281,27 @@ TARGET TV_INLINE void add_exact(unsigned bits, const uint8_t *panel, size_t leng
 }
 
 /* The activations after the last element are zeros up to a multiple of 8. */
-TARGET TV_INLINE void multiply_tile(unsigned bits, const uint8_t *panel, size_t length, const int8_t *packed,
-                                    size_t rows, int32_t *out)
+TARGET TV_INLINE void multiply_tile(unsigned bits, const uint8_t *panel, size_t length, const int8_t *tile, size_t rows,
+                                    int32_t *out)
 {
     size_t at = 0;
-    for (; at + GROUP <= length; at += GROUP)
-        add_exact(bits, panel + panel_bytes(bits, at), GROUP, packed + at * TILE, rows, out);
+    for (; bits == 4 && at + GROUP <= length; at += GROUP) /* sums of INT8 have 32 bits and need not be widened */
+        add_exact(bits, panel + panel_bytes(bits, at), GROUP, tile + tile_bytes(bits, at), rows, out);
     if (at < length)
-        add_exact(bits, panel + panel_bytes(bits, at), tv_ceil_div(length - at, 2 * STEP) * 2 * STEP,
-                  packed + at * TILE, rows, out);
+        add_exact(bits, panel + panel_bytes(bits, at), padded_length(length - at), tile + tile_bytes(bits, at), rows,
+                  out);
 }
 
 /* The same for all tiles and both panels. */
 TARGET TV_INLINE void multiply_all(unsigned bits, const uint8_t *panels, size_t length, const int8_t *packed,
                                    size_t step, size_t m, int32_t *out)
 {
-    for (size_t i = 0; i < m; i += TILE, packed += step, out += TILE * PAIR)
+    for (size_t i = 0; i < m; i += TILE, packed += step, out += TILE * PAIR) {
+        _Alignas(VECTOR) int8_t wide[WIDE];
+        const int8_t *tile = bits == 4 ? packed : widen_tile(packed, length, wide);
         for (size_t r = 0; r < PAIR; r += ROWS)
-            multiply_tile(bits, panels + r * ROW_BYTES, length, packed, m - i < TILE ? m - i : TILE, out + r);
+            multiply_tile(bits, panels + r * ROW_BYTES, length, tile, m - i < TILE ? m - i : TILE, out + r);
+    }
 }
 
 TARGET static void multiply_tiles(unsigned bits, const uint8_t *panels, size_t length, const int8_t *packed,
@@ -312,19 +317,19 @@ TARGET static void multiply_tiles(unsigned bits, const uint8_t *panels, size_t l
 
 /* Adds a group of a panel and `rows` rows of a tile, scaled, to p[rows][ROWS]; `first`: to 0, which turns -0 into +0.
  * `unit_factor`: the factor is 1 and is not multiplied. */
-TARGET TV_INLINE void add_group(unsigned bits, const uint8_t *panel, const int8_t *packed, const int32_t *offsets,
+TARGET TV_INLINE void add_group(unsigned bits, const uint8_t *panel, const int8_t *tile, const int32_t *offsets,
                                 bool unit_factor, __m256 factor, const __m256 scales[VECTORS], size_t rows, bool first,
                                 float *p)
 {
 #pragma GCC unroll 1
-    for (size_t row = 0; row < rows; row += tile_step(bits)) {
-        __m256i exact[TILE_STEP_MAX][VECTORS];
-        multiply_rows(bits, panel, GROUP, packed + row * STEP, exact);
-        for (unsigned i = 0; i < tile_step(bits); i++) {
+    for (size_t row = 0; row < rows; row += TILE_STEP) {
+        __m256i exact[TILE_STEP][VECTORS];
+        multiply_rows(bits, panel, GROUP, tile + row * STEP, exact);
+        for (unsigned i = 0; i < TILE_STEP; i++) {
             __m256i offset = _mm256_set1_epi32(offsets[row + i]);
             for (unsigned v = 0; v < VECTORS; v++) {
                 float *at = p + (row + i) * ROWS + v * WORDS;
-                __m256 x = _mm256_cvtepi32_ps(_mm256_add_epi32(exact[i][v], offset));
+                __m256 x = _mm256_cvtepi32_ps(bits == 4 ? _mm256_add_epi32(exact[i][v], offset) : exact[i][v]);
                 if (!unit_factor)
                     x = _mm256_mul_ps(x, factor);
                 __m256 sum = first ? _mm256_setzero_ps() : _mm256_load_ps(at);
@@ -336,15 +341,16 @@ TARGET TV_INLINE void add_group(unsigned bits, const uint8_t *panel, const int8_
 
 /* The same for groups `from` to `to` of a block. The partial sums are in memory: the registers hold those of a group.
  */
-TARGET TV_INLINE void add_range(const tv_panel_groups *b, size_t from, size_t to, unsigned bits, bool unit_factor,
-                                __m256 factor, bool first, float *p)
+TARGET TV_INLINE void add_range(const tv_panel_groups *b, const int8_t *tile, size_t from, size_t to, unsigned bits,
+                                bool unit_factor, __m256 factor, bool first, float *p)
 {
     const tv_panel_groups in = *b; /* a copy, so that stores of sums cannot change it */
     for (size_t g = from; g < to; g++) {
         const float *scales = in.scales + g * PAIR;
         const __m256 scale[VECTORS] = {_mm256_load_ps(scales), _mm256_load_ps(scales + WORDS)};
-        add_group(bits, in.panel + g * panel_bytes(bits, GROUP), in.packed + g * GROUP * TILE, in.offsets + g * TILE,
-                  unit_factor, factor, scale, in.rows, first, p + (in.begin + g) % PARTIALS * (TILE * ROWS));
+        add_group(bits, in.panel + g * panel_bytes(bits, GROUP), tile + g * tile_bytes(bits, GROUP),
+                  in.offsets + g * TILE, unit_factor, factor, scale, in.rows, first,
+                  p + (in.begin + g) % PARTIALS * (TILE * ROWS));
     }
 }
 
@@ -353,9 +359,11 @@ TARGET TV_INLINE void add_all(const tv_panel_groups *b, unsigned bits, bool unit
     const __m256 factors = _mm256_set1_ps(factor);
     size_t first = b->begin == 0 ? b->used : 0;
     tv_panel_groups one = *b;
+    _Alignas(VECTOR) int8_t wide[WIDE];
+    const int8_t *tile = bits == 4 ? b->packed : widen_tile(b->packed, b->count * GROUP, wide);
     for (size_t i = 0; i < b->panels; i++, p += TV_PANEL_SUMS, one.panel += ROWS * ROW_BYTES, one.scales += ROWS) {
-        add_range(&one, 0, first, bits, unit_factor, factors, true, p);
-        add_range(&one, first, b->count, bits, unit_factor, factors, false, p);
+        add_range(&one, tile, 0, first, bits, unit_factor, factors, true, p);
+        add_range(&one, tile, first, b->count, bits, unit_factor, factors, false, p);
     }
 }
 
@@ -431,43 +439,54 @@ TARGET static void store_some_scaled(const __m256i sums[VECTORS], float row_scal
     memcpy(y, rest, count * sizeof *y);
 }
 
-/* sums[i] = row first + i of the activations, of tile_step(bits), times each row of a panel, with offsets. */
-TARGET TV_INLINE void multiply_panel(unsigned bits, const uint8_t *panel, size_t length, const tv_panel_scaled *p,
-                                     size_t first, __m256i sums[TILE_STEP_MAX][VECTORS])
+/* sums[i] = four rows of a tile times each row of a panel, plus offsets[i]. */
+TARGET TV_INLINE void multiply_panel(unsigned bits, const uint8_t *panel, size_t length, const int8_t *tile,
+                                     const int32_t *offsets, __m256i sums[TILE_STEP][VECTORS])
 {
-    const int8_t *packed = p->packed + tv_gemm_panel_packed_bytes(first / TILE * TILE, length) + first % TILE * STEP;
-    for (unsigned i = 0; i < tile_step(bits); i++)
+    for (unsigned i = 0; i < TILE_STEP; i++)
         for (unsigned v = 0; v < VECTORS; v++)
-            sums[i][v] = _mm256_set1_epi32(p->offsets[first + i]);
+            sums[i][v] = _mm256_set1_epi32(offsets[i]);
     for (size_t at = 0; at < length; at += GROUP) {
-        __m256i group[TILE_STEP_MAX][VECTORS];
+        __m256i group[TILE_STEP][VECTORS];
         if (length - at >= GROUP)
-            multiply_rows(bits, panel + panel_bytes(bits, at), GROUP, packed + at * TILE, group);
+            multiply_rows(bits, panel + panel_bytes(bits, at), GROUP, tile + tile_bytes(bits, at), group);
         else
-            multiply_rows(bits, panel + panel_bytes(bits, at), tv_ceil_div(length - at, 2 * STEP) * 2 * STEP,
-                          packed + at * TILE, group);
-        for (unsigned i = 0; i < tile_step(bits); i++)
+            multiply_rows(bits, panel + panel_bytes(bits, at), padded_length(length - at), tile + tile_bytes(bits, at),
+                          group);
+        for (unsigned i = 0; i < TILE_STEP; i++)
             for (unsigned v = 0; v < VECTORS; v++)
                 sums[i][v] = _mm256_add_epi32(sums[i][v], group[i][v]);
     }
 }
 
-/* All rows of activations times a panel, the rows of weights from `row` on. */
+/* Row `first` of the activations and up to three others, in `tile`, times a panel, the rows of weights from `row` on.
+ */
+TARGET TV_INLINE void scale_rows(unsigned bits, bool add, const uint8_t *panel, size_t length, const int8_t *tile,
+                                 size_t first, const tv_panel_scaled *p, size_t row, const __m256 scales[VECTORS])
+{
+    const size_t count = p->count - row;
+    __m256i sums[TILE_STEP][VECTORS];
+    multiply_panel(bits, panel, length, tile, p->offsets + first, sums);
+    uint16_t *y = p->y + first * p->step + row;
+    if (first + TILE_STEP <= p->m && count >= ROWS)
+        for (unsigned i = 0; i < TILE_STEP; i++)
+            store_scaled(sums[i], p->row_scales[first + i], scales, add, y + i * p->step);
+    else
+        for (unsigned i = 0; i < TILE_STEP && first + i < p->m; i++)
+            store_some_scaled(sums[i], p->row_scales[first + i], scales, add, count < ROWS ? count : ROWS,
+                              y + i * p->step);
+}
+
+/* The same of all rows of activations. */
 TARGET TV_INLINE void scale_panel(unsigned bits, bool add, const uint8_t *panel, size_t length,
                                   const tv_panel_scaled *p, size_t row, const __m256 scales[VECTORS])
 {
-    const size_t count = p->count - row;
-    for (size_t first = 0; first < p->m; first += tile_step(bits)) {
-        __m256i sums[TILE_STEP_MAX][VECTORS];
-        multiply_panel(bits, panel, length, p, first, sums);
-        uint16_t *y = p->y + first * p->step + row;
-        if (first + tile_step(bits) <= p->m && count >= ROWS)
-            for (unsigned i = 0; i < tile_step(bits); i++)
-                store_scaled(sums[i], p->row_scales[first + i], scales, add, y + i * p->step);
-        else
-            for (unsigned i = 0; i < tile_step(bits) && first + i < p->m; i++)
-                store_some_scaled(sums[i], p->row_scales[first + i], scales, add, count < ROWS ? count : ROWS,
-                                  y + i * p->step);
+    for (size_t first = 0; first < p->m; first += TILE) {
+        _Alignas(VECTOR) int8_t wide[WIDE];
+        const int8_t *packed = p->packed + tv_gemm_panel_packed_bytes(first, length),
+                     *tile = bits == 4 ? packed : widen_tile(packed, length, wide);
+        for (size_t i = 0; i < TILE && first + i < p->m; i += TILE_STEP)
+            scale_rows(bits, add, panel, length, tile + i * STEP, first + i, p, row, scales);
     }
 }
 
