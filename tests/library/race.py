@@ -5,7 +5,7 @@
     race.py ROOT BUILD MODEL PROGRAM ...
 
 Builds the library and the test with -fsanitize=thread into BUILD, once, and runs it: machines with several host threads, and
-machines and sessions in several threads that share programs, configurations and a model; a third of the cases of its longest loops.
+machines and sessions in several threads that share programs, configurations and a model; a fifth of the cases of its longest loops.
 Any report of the sanitizer fails.
 """
 
@@ -28,7 +28,7 @@ def main():
         run(["meson", "setup", build, root, "--buildtype=plain", "-Dc_args=-O0 -gline-tables-only", "-Db_sanitize=thread", "-Db_lundef=false"],
             env=dict(os.environ, CC=clang))
     run(["ninja", "-C", build, "tests/test_threads"])
-    environment = dict(os.environ, TRIVET_SAMPLE="3", TSAN_OPTIONS="halt_on_error=0 second_deadlock_stack=1")
+    environment = dict(os.environ, TRIVET_SAMPLE="5", TSAN_OPTIONS="halt_on_error=0 second_deadlock_stack=1")
     print(run([os.path.join(build, "tests", "test_threads"), *arguments], env=environment))
 
 

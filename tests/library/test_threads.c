@@ -458,7 +458,7 @@ static void products_are_the_same_with_any_number_of_threads(void **state)
         tv_program *program = assemble_products(&all[p]);
         for (unsigned i = p % one_of; i < 4; i += one_of) {
             uint64_t want = digest_of_runs(program, config, 1, UINT64_MAX / 2, nans[i]);
-            for (unsigned threads = 2; threads <= 5; threads++)
+            for (unsigned threads = 2; threads <= 5; threads += unit_sample() > 1 ? 3 : 1)
                 if (digest_of_runs(program, config, threads, UINT64_MAX / 2, nans[i]) != want)
                     fail_msg("%s and %s of %u rows, %u threads, NaN %u: not as with one", all[p].first, all[p].second,
                              m, threads, i);
