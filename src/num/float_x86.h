@@ -64,9 +64,8 @@ TV_NUM_AVX2 __m128i tv_bf16_flushed_from_f32_x8(__m256 x)
 /* The same of 16 numbers, first those of x. */
 TV_NUM_AVX2 __m256i tv_bf16_flushed_from_f32_2x8(__m256 x, __m256 y)
 {
-    enum { EVEN_FIRST = 0xD8 };
     return _mm256_permute4x64_epi64(_mm256_packus_epi32(tv_bf16_lanes_from_f32_x8(x), tv_bf16_lanes_from_f32_x8(y)),
-                                    EVEN_FIRST);
+                                    _MM_SHUFFLE(3, 1, 2, 0));
 }
 
 /* ---- 16 numbers ---- */

@@ -301,8 +301,7 @@ KERNEL(to_lanes)
 /* The lanes of two vectors, at most 255, as bytes in order. */
 TARGET_INLINE vec join_bytes(vec first, vec second)
 {
-    enum { EVEN_FIRST = 0xD8 };
-    return _mm256_permute4x64_epi64(_mm256_packus_epi16(first, second), EVEN_FIRST);
+    return _mm256_permute4x64_epi64(_mm256_packus_epi16(first, second), _MM_SHUFFLE(3, 1, 2, 0));
 }
 TARGET_INLINE vec low_plane(halves x)
 {

@@ -92,8 +92,7 @@ TARGET_AVX2 TV_INLINE __m256i quantize_avx2(__m256 x, divisor d)
 /* 16 lanes, which fit, as bytes. */
 TARGET_AVX2 TV_INLINE __m128i low_bytes_avx2(__m256i first, __m256i second)
 {
-    enum { EVEN_FIRST = 0xD8 };
-    __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), EVEN_FIRST);
+    __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), _MM_SHUFFLE(3, 1, 2, 0));
     return _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
 }
 
