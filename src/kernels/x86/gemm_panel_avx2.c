@@ -390,25 +390,36 @@ TARGET TV_INLINE __m256 reduce_partials(const float *p, size_t used)
     return _mm256_add_ps(even, odd);
 }
 
-TARGET static void store_totals(const float *p, size_t used, size_t count, size_t m, const float *old, float *out,
-                                size_t step)
+TARGET TV_INLINE void store_rows(const float *p, size_t used, size_t count, size_t m, const float *old, float *out,
+                                 size_t step)
 {
     const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     for (size_t i = 0; i < m; i++)
         for (size_t r = 0; r < count; r += WORDS) {
             size_t at = i * step + r;
+            bool whole = count - r >= WORDS; /* masked stores are slow on some processors */
             __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(count - r)), lanes);
-            const float *own = p + i * ROWS + r;
-            /* mostly a constant for the compiler */
-            __m256 y = used == PARTIALS ? reduce_partials(own, PARTIALS) : reduce_partials(own, used);
+            __m256 y = reduce_partials(p + i * ROWS + r, used);
             if (old)
-                y = _mm256_add_ps(y, _mm256_maskload_ps(old + at, mask));
+                y = _mm256_add_ps(y, whole ? _mm256_loadu_ps(old + at) : _mm256_maskload_ps(old + at, mask));
             y = tv_f32_canonical_x8(y);
-            if (count - r >= WORDS) /* masked stores are slow on some processors */
+            if (whole)
                 _mm256_storeu_ps(out + at, y);
             else
                 _mm256_maskstore_ps(out + at, mask, y);
         }
+}
+
+TARGET static void store_totals(const float *p, size_t used, size_t count, size_t m, const float *old, float *out,
+                                size_t step)
+{
+    /* mostly constants for the compiler: long rows, and those of attention, of heads of 64 elements */
+    if (used == PARTIALS && count == ROWS)
+        store_rows(p, PARTIALS, ROWS, m, old, out, step);
+    else if (used == 2 && count == ROWS)
+        store_rows(p, 2, ROWS, m, old, out, step);
+    else
+        store_rows(p, used, count, m, old, out, step);
 }
 
 /* ---- One sum of each row, scaled to BF16 ---- */

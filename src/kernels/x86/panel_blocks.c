@@ -67,6 +67,14 @@ static void prefetch_rows(const void *rows, size_t from, size_t stride, size_t b
             __builtin_prefetch(tv_panel_row(rows, 1, r * stride + from + at));
 }
 
+/* Prefetches the results of a tile, to which its totals are added after its products. */
+static void prefetch_results(const float *rows, size_t step, size_t count, size_t m)
+{
+    for (size_t i = 0; i < m; i++)
+        for (size_t at = 0; at < count; at += LINE / sizeof *rows)
+            __builtin_prefetch(rows + i * step + at, 1);
+}
+
 typedef struct panel_memory {
     _Alignas(64) uint8_t panels[PAIR * TV_PANEL_ROW_MAX];
     _Alignas(64) float scales[BLOCK * 2 / GROUP * PAIR];
@@ -103,8 +111,10 @@ void tv_panels_multiply_grouped(const tv_panel_steps *v, const tv_gemm_panel_wei
                           t, tiles);
             prefetch_rows(tv_panel_row(scales, scale_step * sizeof *scales, next_row), next * sizeof *scales,
                           scale_step * sizeof *scales, here * sizeof *scales, t, tiles);
+            if (!next)
+                prefetch_results(old ? old + i * step : out + i * step, step, count, tile_rows);
             v->add_groups(&b, w->bits, factor, p);
-            for (size_t row = 0; row < count && begin + here == all; row += ROWS)
+            for (size_t row = 0; row < count && !next; row += ROWS)
                 v->store_totals(p + row / ROWS * TV_PANEL_SUMS, used, count - row < ROWS ? count - row : ROWS,
                                 tile_rows, old ? old + i * step + row : NULL, out + i * step + row, step);
         }
