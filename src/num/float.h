@@ -79,6 +79,9 @@ static inline bool tv_f32_is_power_of_two(float x)
  * bits are the integer that x rounds to. */
 static inline double tv_f64_power_of_two(uint64_t k) { return tv_f64_of_bits((k + 1023) << 52); }
 
+/* The same in binary32, for the bits of x + 0x1.8p23. */
+static inline float tv_f32_power_of_two(uint32_t k) { return tv_f32_of_bits((k + 127) << 23); }
+
 static inline float tv_bf16_to_f32(uint16_t x) { return tv_f32_of_bits((uint32_t)x << 16); }
 
 static inline uint16_t tv_bf16_from_f32(float x)

@@ -193,6 +193,46 @@ static void rows_of_functions_are_what_single_values_are(void **state)
     }
 }
 
+static void expect_bf16_row(tv_func func, const float *x, size_t n)
+{
+    uint16_t y[COUNT];
+    tv_func_bf16_row(func, x, n, y);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(y[i], tv_func_bf16(func, x[i])); /* which test_func holds against MPFR */
+}
+
+static void rows_of_bf16_functions_are_what_single_values_are(void **state)
+{
+    (void)state;
+    static const tv_func functions[] = {TV_FUNC_EXP, TV_FUNC_RECIP, TV_FUNC_GELU};
+    unit_rng rng = {28};
+    static float x[COUNT];
+    for (unsigned round = 0; round < 30; round++) {
+        random_floats(&rng, x, COUNT);
+        for (size_t i = 0; i < COUNT; i++)
+            if (i % 1024 < 700) /* chunks without special values */
+                x[i] = (float)unit_below(&rng, 1u << 30) * (i % 2 ? 0x1p-24f : -0x1p-24f);
+        expect_bf16_row(functions[round % 3], x, COUNT);
+    }
+}
+
+/* The arguments whose exponentials are next to the boundary between two BF16 numbers. */
+static void exponentials_beside_ties_are_rounded_once(void **state)
+{
+    (void)state;
+    enum { TIES = 128 };
+    float x[3 * TIES];
+    for (int exponent = -128; exponent < 128; exponent++) {
+        for (unsigned i = 0; i < TIES; i++) {
+            float nearest = (float)log(ldexp(1 + (i + 0.5) / TIES, exponent));
+            x[3 * i] = nearest;
+            x[3 * i + 1] = nextafterf(nearest, INFINITY);
+            x[3 * i + 2] = nextafterf(nearest, -INFINITY);
+        }
+        expect_bf16_row(TV_FUNC_EXP, x, 3 * TIES);
+    }
+}
+
 static void batches_of_dot_products_have_the_canonical_order(void **state)
 {
     (void)state;
@@ -330,6 +370,8 @@ int main(void)
         cmocka_unit_test(the_maximum_is_found_and_subtracted),
         cmocka_unit_test(pairs_are_rotated),
         cmocka_unit_test(rows_of_functions_are_what_single_values_are),
+        cmocka_unit_test(rows_of_bf16_functions_are_what_single_values_are),
+        cmocka_unit_test(exponentials_beside_ties_are_rounded_once),
         cmocka_unit_test(batches_of_dot_products_have_the_canonical_order),
         cmocka_unit_test(batches_of_integer_products_wrap),
         cmocka_unit_test(sums_over_windows_have_the_canonical_order),
