@@ -96,8 +96,8 @@ __attribute__((target("avx2"))) static void multiply_s8s8_avx2(void *user)
         sum[s] = _mm256_setzero_si256();
     for (int i = 0; i < ROUNDS; i++)
         for (unsigned s = 0; s < SUMS; s++) {
-            OPAQUE(
-                a); /* one for each product: otherwise the compiler multiplies once and adds the product eight times */
+            /* for each product: otherwise the compiler multiplies once and adds the product eight times */
+            OPAQUE(a);
             sum[s] = _mm256_add_epi32(sum[s], _mm256_madd_epi16(a, b));
         }
     for (unsigned s = 0; s < SUMS; s++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vectorized elementary functions with exact results. A chunk is approximated in binary64 and rounded at both ends of
+/* Vectorized elementary functions with exact results. A chunk is approximated in binary64 (exponentials
+ * for BF16: in binary32) and rounded at both ends of
  * the error interval; where the two roundings differ, the element is computed again by num/func.c. The loops have no
  * branches, so that the compiler vectorizes them, one clone per level of the host. */
 #include "kernels/functions.h"
@@ -103,9 +104,9 @@ static void silu_f32(const float *x, size_t n, float *y)
     resolve_results(TV_FUNC_SILU, x, n, low, high, -INFINITY, y);
 }
 
-/* The same in binary32, up to r^7, whose next term is below 2^-27 of the sum: k * ln2_high and the difference from x
- * are exact, the last three roundings have errors of at most 2^-24 of the sum, and those before are multiplied by r.
- * The total error is below 2^-22. */
+/* exp x in binary32, by the series up to r^7. k * ln2_high and its difference from x are exact. Relative to the sum,
+ * the last addition has an error of at most 2^-24, the product before it 2^-25.5, r and the addition before 2^-26 each,
+ * all earlier ones together and the next term less: in all below 2^-22. Unspecified for |x| >= LIMIT and NaN. */
 TV_INLINE float approximate_exp_f32(float x)
 {
     const float magic = 0x1.8p23f, ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;

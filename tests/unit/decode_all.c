@@ -163,5 +163,5 @@ int main(int argc, char **argv)
     tv_codec_free(codec);
     printf("%" PRIu64 " words, %llu legal, %u faults\n", (uint64_t)blocks << BLOCK_BITS, atomic_load(&legal_words),
            atomic_load(&faults));
-    return atomic_load(&faults) != 0;
+    return atomic_load(&faults) != 0 || atomic_load(&legal_words) == 0;
 }

@@ -204,7 +204,6 @@ static void expect_bf16_row(tv_func func, const float *x, size_t n)
 static void rows_of_bf16_functions_are_what_single_values_are(void **state)
 {
     (void)state;
-    static const tv_func functions[] = {TV_FUNC_EXP, TV_FUNC_RECIP, TV_FUNC_GELU};
     unit_rng rng = {28};
     static float x[COUNT];
     for (unsigned round = 0; round < 30; round++) {
@@ -212,7 +211,10 @@ static void rows_of_bf16_functions_are_what_single_values_are(void **state)
         for (size_t i = 0; i < COUNT; i++)
             if (i % 1024 < 700) /* chunks without special values */
                 x[i] = (float)unit_below(&rng, 1u << 30) * (i % 2 ? 0x1p-24f : -0x1p-24f);
-        expect_bf16_row(functions[round % 3], x, COUNT);
+        expect_bf16_row(TV_FUNC_EXP, x, COUNT);
+        for (size_t i = 0; i < COUNT; i++) /* others are computed one by one */
+            x[i] = tv_bf16_to_f32(tv_bf16_from_f32(x[i]));
+        expect_bf16_row(TV_FUNC_RECIP, x, COUNT);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool of threads calls every iteration of a loop once, and a job as often as it says, however it decides whether
- * to share them. */
+/* The pool of threads calls every iteration of a loop exactly once, and a job that was begun exactly once, whether or
+ * not it shares them; the first loop and the first job of a kind are shared. */
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
@@ -99,6 +100,7 @@ static void a_job_is_called_once_if_it_was_begun(void **state)
             atomic_uint jobs = 0;
             bool begun = tv_pool_begin(pool, round % 3, count_job, &jobs);
             assert_true(threads > 1 || !begun);
+            assert_true(threads == 1 || begun || round > 0);
             for (unsigned i = 0; i < round % 4; i++)
                 run_loop(pool, i % 2, 40, 20);
             tv_pool_end(pool);
@@ -108,16 +110,51 @@ static void a_job_is_called_once_if_it_was_begun(void **state)
     }
 }
 
-/* Threads sleep between loops, and while a pool that has never worked is freed. */
-static void threads_that_sleep_are_woken(void **state)
+enum { NOT_SHARED = 100 };
+
+/* Each of two iterations waits until the other one has begun, for which it needs another thread. */
+static void meet(void *user, uint64_t from, uint64_t to)
+{
+    atomic_uint *begun = user;
+    *begun += to - from == 1 ? 1 : NOT_SHARED;
+    while (*begun < 2)
+        sched_yield();
+}
+
+static void pause_until_threads_sleep(void)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    nanosleep(&pause, NULL);
+}
+
+static void the_first_loop_of_a_kind_is_shared(void **state)
 {
     (void)state;
-    tv_pool_free(tv_pool_new(THREADS_MAX));
-    tv_pool *pool = tv_pool_new(THREADS_MAX);
-    for (unsigned round = 0; round < 20; round++) {
-        const struct timespec pause = {.tv_nsec = 2000000};
-        nanosleep(&pause, NULL);
-        run_loop(pool, round % 2, 200, 100);
+    tv_pool *pool = tv_pool_new(2);
+    for (uint64_t kind = 0; kind < 10; kind++) {
+        atomic_uint begun = 0;
+        if (kind % 2)
+            pause_until_threads_sleep();
+        tv_pool_run_tasks(pool, 2, kind, meet, &begun);
+        assert_int_equal(begun, 2);
+    }
+    tv_pool_free(pool);
+}
+
+/* The job is not called by tv_pool_end, which does not follow before it has been. */
+static void a_thread_that_sleeps_is_woken_for_a_job(void **state)
+{
+    (void)state;
+    tv_pool_free(tv_pool_new(THREADS_MAX)); /* which has never worked */
+    tv_pool *pool = tv_pool_new(2);
+    for (uint64_t count = 0; count < 10; count++) {
+        atomic_uint jobs = 0;
+        pause_until_threads_sleep();
+        assert_true(tv_pool_begin(pool, count, count_job, &jobs));
+        while (jobs == 0)
+            sched_yield();
+        tv_pool_end(pool);
+        assert_int_equal(jobs, 1);
     }
     tv_pool_free(pool);
 }
@@ -128,7 +165,8 @@ int main(void)
         cmocka_unit_test(loops_of_any_length_call_each_iteration_once),
         cmocka_unit_test(repeated_loops_call_each_iteration_once),
         cmocka_unit_test(a_job_is_called_once_if_it_was_begun),
-        cmocka_unit_test(threads_that_sleep_are_woken),
+        cmocka_unit_test(the_first_loop_of_a_kind_is_shared),
+        cmocka_unit_test(a_thread_that_sleeps_is_woken_for_a_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
  * INT4: four nibbles each. Products of a nibble and an activation are added in pairs to 16 bits, and the sums of a
  * group of 32 elements, half of its products in each, never overflow; they are widened once for each group. INT8: two
  * weights of 16 bits each, which multiply activations of 16 bits, because 16 bits do not hold a pair of products of
- * bytes. These have their signs, so offsets are 0.
+ * bytes. Both keep their signs, so offsets are 0.
  */
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -148,11 +148,10 @@ TARGET TV_INLINE __m256i sum_words(const __m256i v[WORDS])
     return _mm256_madd_epi16(sum, _mm256_set1_epi16(1));
 }
 
-/* INT4: -8, which is added to weights, times the sums. */
-TARGET TV_INLINE void store_offsets(__m256i sums, unsigned bits, int32_t *offsets)
+/* The minimum INT4 weight, -8, times the sums, which are 0 for INT8. */
+TARGET TV_INLINE void store_offsets(__m256i sums, int32_t *offsets)
 {
-    __m256i excess = bits == 4 ? _mm256_slli_epi32(sums, 3) : _mm256_setzero_si256();
-    store256(offsets, _mm256_sub_epi32(_mm256_setzero_si256(), excess));
+    store256(offsets, _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_slli_epi32(sums, 3)));
 }
 
 TARGET static void pack_tile(const int8_t *a, size_t rows, size_t k, unsigned bits, bool grouped, int8_t *packed,
@@ -169,13 +168,13 @@ TARGET static void pack_tile(const int8_t *a, size_t rows, size_t k, unsigned bi
         transpose(v);
         for (size_t s = 0; s < words; s++, packed += VECTOR)
             store256(packed, v[s]);
-        __m256i sums = sum_words(v);
+        __m256i sums = bits == 4 ? sum_words(v) : _mm256_setzero_si256();
         all = _mm256_add_epi32(all, sums);
         if (grouped)
-            store_offsets(sums, bits, offsets + at / GROUP * TILE);
+            store_offsets(sums, offsets + at / GROUP * TILE);
     }
     if (!grouped)
-        store_offsets(all, bits, offsets);
+        store_offsets(all, offsets);
 }
 
 TARGET static void pack_activations(const int8_t *a, size_t m, size_t k, unsigned bits, bool grouped, int8_t *packed,
@@ -264,7 +263,7 @@ TARGET TV_INLINE void multiply_rows(unsigned bits, const uint8_t *panel, size_t 
 
 /* ---- One sum of each row ---- */
 
-/* out[rows][PAIR] += up to a group of a panel times `rows` rows of a tile, and perhaps others. */
+/* out[rows][PAIR] += `length` elements of a panel times `rows` rows of a tile, and perhaps others. */
 TARGET TV_INLINE void add_exact(unsigned bits, const uint8_t *panel, size_t length, const int8_t *tile, size_t rows,
                                 int32_t *out)
 {

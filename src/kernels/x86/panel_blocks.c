@@ -67,7 +67,7 @@ static void prefetch_rows(const void *rows, size_t from, size_t stride, size_t b
             __builtin_prefetch(tv_panel_row(rows, 1, r * stride + from + at));
 }
 
-/* Prefetches the results of a tile, to which its totals are added after its products. */
+/* Prefetches the rows to which the totals of a tile are added after its products, or where they are stored. */
 static void prefetch_results(const float *rows, size_t step, size_t count, size_t m)
 {
     for (size_t i = 0; i < m; i++)

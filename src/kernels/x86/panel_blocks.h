@@ -3,8 +3,8 @@
  *
  * A panel has 16 rows of weights, interleaved so that a vector has one word of each row (AVX2: of half of the rows).
  * The instructions that multiply bytes take unsigned times signed ones, so weights are made unsigned by flipping their
- * sign bits (but for INT8 with AVX2, which has 16 bits); the offsets, minus 128 (INT4: 8) times the sum of the
- * activations, are added. Panels are packed for at most
+ * sign bits; the offsets, minus 128 (INT4: 8) times the sum of the activations, are added. INT8 with AVX2 is multiplied
+ * with 16 bits and signs, and has offsets 0. Panels are packed for at most
  * TV_PANEL_BLOCK bytes of k, so that they stay in the L1 or L2 cache. */
 #ifndef TV_KERNELS_X86_PANEL_BLOCKS_H
 #define TV_KERNELS_X86_PANEL_BLOCKS_H
