@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vectorized elementary functions with exact results. A chunk is approximated in binary64 (exponentials
- * for BF16: in binary32) and rounded at both ends of
- * the error interval; where the two roundings differ, the element is computed again by num/func.c. The loops have no
- * branches, so that the compiler vectorizes them, one clone per level of the host. */
+/* Vectorized elementary functions with exact results. A chunk is approximated in binary64, or in binary32 for
+ * exponentials that become BF16, and rounded at both ends of the error interval; where the two roundings differ, the
+ * element is computed again by num/func.c. The loops have no branches, so that the compiler vectorizes them, one clone
+ * per level of the host. */
 #include "kernels/functions.h"
 
 #include <math.h>
