@@ -32,34 +32,38 @@ static inline size_t tv_gemm_panel_packed_bytes(size_t m, size_t k)
     return tv_ceil_div(m, TV_PANEL_TILE) * TV_PANEL_TILE * (tv_ceil_div(k, 8) * 8);
 }
 
+/* The products of a set, whose activations are packed for one of them. */
+typedef enum tv_panel_product { TV_PANEL_EXACT, TV_PANEL_GROUPED, TV_PANEL_SCALED } tv_panel_product;
+
 /* The number of zero-point corrections: per tile, per group of `group` elements, one per row. The kernels multiply
- * unsigned weights (w - min); an offset is min times the sum of the group of activations, 0 for padding rows and where
- * a kernel multiplies signed ones. */
+ * unsigned weights (w - min); an offset is min times the sum of the group of activations, in the form that the kernels
+ * of the set add, 0 for padding rows and where a kernel multiplies signed ones. */
 static inline size_t tv_gemm_panel_offset_count(size_t m, size_t k, size_t group)
 {
     return tv_ceil_div(m, TV_PANEL_TILE) * TV_PANEL_TILE * tv_ceil_div(k, group);
 }
 
 typedef struct tv_gemm_panel_set {
-    /* Packs activations A[m][k] and computes their offsets: for groups of k, or of 32 if `grouped`, where k is a
-     * multiple of 32. */
-    void (*pack)(const int8_t *a, size_t m, size_t k, unsigned bits, bool grouped, int8_t *packed, int32_t *offsets);
+    /* Packs activations A[m][k] and computes their offsets: for groups of 32 if they are GROUPED, where k is a multiple
+     * of 32, otherwise of k. */
+    void (*pack)(const int8_t *a, size_t m, size_t k, unsigned bits, tv_panel_product product, int8_t *packed,
+                 int32_t *offsets);
 
-    /* out[i * TV_PANEL_PAIR + r] = A[i][k] * W[from + r][k]^T, exact for k up to 2^16, for i < m <= TV_PANEL_M_MAX and
-     * r < count <= TV_PANEL_PAIR; `offsets` are for groups of k. */
+    /* EXACT: out[i * TV_PANEL_PAIR + r] = A[i][k] * W[from + r][k]^T, exact for k up to 2^16, for i < m <=
+     * TV_PANEL_M_MAX and r < count <= TV_PANEL_PAIR; `offsets` are for groups of k. */
     void (*multiply)(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
                      const int32_t *offsets, size_t m, int32_t *out);
 
-    /* out[i * step + r] = old[i * step + r] + sum over groups g of 32 elements, in the canonical order (dot.h), of
-     * (A[i][g] * W[from + r][g]^T, exact) * factor * scales[(from + r) * scale_step + g], each operation rounded, for
-     * i < m <= TV_PANEL_GROUPED_M_MAX and r < count <= TV_PANEL_PAIR. NaN is canonical. k is a multiple of 32;
-     * `offsets` are for groups of 32; `old` may be `out`, or NULL: nothing is added. */
+    /* GROUPED: out[i * step + r] = old[i * step + r] + sum over groups g of 32 elements, in the canonical order
+     * (dot.h), of (A[i][g] * W[from + r][g]^T, exact) * factor * scales[(from + r) * scale_step + g], each operation
+     * rounded, for i < m <= TV_PANEL_GROUPED_M_MAX and r < count <= TV_PANEL_PAIR. NaN is canonical. k is a multiple of
+     * 32; `offsets` are for groups of 32; `old` may be `out`, or NULL: nothing is added. */
     void (*multiply_grouped)(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
                              const int32_t *offsets, size_t m, const float *scales, size_t scale_step, float factor,
                              const float *old, float *out, size_t step);
 
-    /* The product of `multiply`, scaled to BF16: y[i * step + r] = exact * row_scales[i] * scales[r], and with `add`
-     * + y[i * step + r], each operation rounded as by tv_bf16_scale. */
+    /* SCALED: the product of `multiply`, scaled to BF16: y[i * step + r] = exact * row_scales[i] * scales[r], and with
+     * `add` + y[i * step + r], each operation rounded as by tv_bf16_scale. No activation is -128. */
     void (*multiply_scaled)(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
                             const int32_t *offsets, size_t m, const float *row_scales, const float *scales, bool add,
                             uint16_t *y, size_t step);

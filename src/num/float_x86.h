@@ -39,14 +39,20 @@ TV_NUM_AVX2 __m256 tv_f32_flush_x8(__m256 x)
 TV_NUM_AVX2 __m256 tv_bf16_even_to_f32_x8(__m256i bf16) { return _mm256_castsi256_ps(_mm256_slli_epi32(bf16, 16)); }
 TV_NUM_AVX2 __m256 tv_bf16_odd_to_f32_x8(__m256i bf16)
 {
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_srli_epi32(bf16, 16), 16));
+    return _mm256_castsi256_ps(_mm256_and_si256(bf16, _mm256_set1_epi32((int)0xFFFF0000u)));
+}
+
+/* As tv_bf16_from_f32 of numbers that are not NaN, in the high halves of the lanes; the low halves are unspecified. */
+TV_NUM_AVX2 __m256i tv_bf16_high_from_f32_x8(__m256 x)
+{
+    __m256i bits = _mm256_castps_si256(x), odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    return _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(TV_BF16_TIE)), odd);
 }
 
 /* As tv_bf16_flushed_from_f32, in the low halves of the lanes; the high halves are 0. */
 TV_NUM_AVX2 __m256i tv_bf16_lanes_from_f32_x8(__m256 x)
 {
-    __m256i bits = _mm256_castps_si256(x), odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    __m256i r = _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(TV_BF16_TIE)), odd), 16);
+    __m256i bits = _mm256_castps_si256(x), r = _mm256_srli_epi32(tv_bf16_high_from_f32_x8(x), 16);
     __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
     r = _mm256_blendv_epi8(r, _mm256_set1_epi32(TV_BF16_NAN), is_nan);
     __m256i magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(INT32_MAX));
@@ -61,11 +67,14 @@ TV_NUM_AVX2 __m128i tv_bf16_flushed_from_f32_x8(__m256 x)
     return _mm_packus_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1));
 }
 
-/* The same of 16 numbers, first those of x. */
-TV_NUM_AVX2 __m256i tv_bf16_flushed_from_f32_2x8(__m256 x, __m256 y)
+/* 16 numbers from those of even index, in the low halves of the lanes, and those of odd index, in the high halves. */
+TV_NUM_AVX2 __m256i tv_bf16_interleave_2x8(__m256i even, __m256i odd) { return _mm256_blend_epi16(even, odd, 0xAA); }
+
+/* As tv_bf16_flushed_from_f32, of 16 numbers: those of even and of odd index. */
+TV_NUM_AVX2 __m256i tv_bf16_flushed_from_f32_2x8(__m256 even, __m256 odd)
 {
-    return _mm256_permute4x64_epi64(_mm256_packus_epi32(tv_bf16_lanes_from_f32_x8(x), tv_bf16_lanes_from_f32_x8(y)),
-                                    _MM_SHUFFLE(3, 1, 2, 0));
+    return tv_bf16_interleave_2x8(tv_bf16_lanes_from_f32_x8(even),
+                                  _mm256_slli_epi32(tv_bf16_lanes_from_f32_x8(odd), 16));
 }
 
 /* ---- 16 numbers ---- */

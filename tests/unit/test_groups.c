@@ -75,9 +75,9 @@ static float expected(const product *p, size_t input, size_t row)
 static void assert_same_bits(float got, float want) { assert_memory_equal(&got, &want, sizeof got); }
 
 /* Copies the bytes to the end of mapped memory, so that reading past them faults. */
-enum { GUARDED = 3 };
+enum { GUARDED = 4 };
 
-static const void *at_the_end(unsigned which, const void *bytes, size_t size)
+static void *at_the_end(unsigned which, const void *bytes, size_t size)
 {
     enum { ROOM = 1 << 20, PAGE = 1 << 16 };
     static uint8_t *room[GUARDED];
@@ -149,7 +149,7 @@ static void panels_of_groups_have_the_canonical_order(void **state)
             make(&rng, &p, round % 2 ? 4 : 8, random_groups(&rng) * GROUP, 1 + unit_below(&rng, ROWS_MAX),
                  1 + unit_below(&rng, TV_PANEL_GROUPED_M_MAX));
             tv_gemm_panel((tv_cpu_level)level)
-                ->pack(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, true, packed, offsets);
+                ->pack(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, TV_PANEL_GROUPED, packed, offsets);
             float out[TV_PANEL_GROUPED_M_MAX * ROWS_MAX];
             const tv_gemm_panel_weights w = panel_weights(&rng, &p);
             size_t step = p.k / GROUP + unit_below(&rng, 3);
@@ -190,7 +190,7 @@ static void panels_equal_sums_in_64_bits(void **state)
             int32_t offsets[INPUTS_MAX + TV_PANEL_TILE];
             const tv_gemm_panel_weights w = panel_weights(&rng, &p);
             tv_gemm_panel((tv_cpu_level)level)
-                ->pack(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, false, packed, offsets);
+                ->pack(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, TV_PANEL_EXACT, packed, offsets);
             for (size_t from = 0; from < p.rows; from += TV_PANEL_PAIR) {
                 int32_t out[INPUTS_MAX * TV_PANEL_PAIR];
                 size_t count = p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR;
@@ -213,13 +213,20 @@ static uint16_t expected_scaled(int64_t sum, float row_scale, float scale, const
     return tv_bf16_flushed_from_f32(x);
 }
 
-/* Numbers whose products and sums are of every class: ordinary, tiny, huge, not finite. */
-static uint16_t random_bf16(unit_rng *rng)
+/* Numbers whose products and sums are of every class: ordinary, and one of `corner_every` tiny, huge, or not finite. */
+static uint16_t random_bf16(unit_rng *rng, unsigned corner_every)
 {
     static const uint16_t corners[] = {0, 0x8000, 0x0080, 0x8080, 0x7F7F, 0x7F80, 0xFF80, 0x7FC0, 0x0001};
-    return unit_below(rng, 8)   ? (uint16_t)(0x3B00 + unit_below(rng, 0x0A00) + unit_below(rng, 2) * 0x8000)
-           : unit_below(rng, 2) ? corners[unit_below(rng, TV_COUNTOF(corners))]
-                                : (uint16_t)unit_below(rng, 0x10000);
+    return unit_below(rng, corner_every) ? (uint16_t)(0x3B00 + unit_below(rng, 0x0A00) + unit_below(rng, 2) * 0x8000)
+           : unit_below(rng, 2)          ? corners[unit_below(rng, TV_COUNTOF(corners))]
+                                         : (uint16_t)unit_below(rng, 0x10000);
+}
+
+/* A length of rows, twice this number: often that of pccx's short rows. */
+static size_t random_half_length(unit_rng *rng)
+{
+    static const unsigned limits[] = {MANY_INPUTS_WIDEST / 2, WIDEST / 2, 64};
+    return unit_below(rng, 3) ? 1 + unit_below(rng, limits[unit_below(rng, TV_COUNTOF(limits))]) : 32;
 }
 
 static void scaled_panels_equal_exact_sums_rounded_to_bf16(void **state)
@@ -230,38 +237,93 @@ static void scaled_panels_equal_exact_sums_rounded_to_bf16(void **state)
     static int8_t packed[(INPUTS_MAX + TV_PANEL_TILE) * WIDEST];
     unit_rng rng = {17};
     for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
-        for (unsigned round = 0; round < 90 && tv_gemm_panel((tv_cpu_level)level); round++) {
+        for (unsigned round = 0; round < 200 && tv_gemm_panel((tv_cpu_level)level); round++) {
             unsigned bits = round % 3 ? 4 : 8;
             bool many = unit_below(&rng, 3) == 0, add = unit_below(&rng, 2);
-            size_t k =
-                unit_below(&rng, 3) ? 1 + unit_below(&rng, MANY_INPUTS_WIDEST / 2) : 1 + unit_below(&rng, WIDEST / 2);
+            size_t k = random_half_length(&rng);
+            unsigned corner_every = unit_below(&rng, 2) ? 8 : 2000;
             make(&rng, &p, bits, k * 2, 1 + unit_below(&rng, ROWS_MAX),
                  1 + unit_below(&rng, many && k * 2 <= MANY_INPUTS_WIDEST ? INPUTS_MAX : 20));
+            for (size_t i = 0; i < p.m * p.k; i++)
+                p.inputs[i] = p.inputs[i] == INT8_MIN ? -INT8_MAX : p.inputs[i];
             int32_t offsets[INPUTS_MAX + TV_PANEL_TILE];
             float row_scales[INPUTS_MAX], scales[ROWS_MAX];
-            uint16_t y[INPUTS_MAX * STEP], old[INPUTS_MAX * STEP];
+            uint16_t old[INPUTS_MAX * STEP];
             for (size_t i = 0; i < p.m; i++)
-                row_scales[i] = tv_bf16_to_f32(random_bf16(&rng));
+                row_scales[i] = tv_bf16_to_f32(random_bf16(&rng, corner_every));
             for (size_t r = 0; r < p.rows; r++)
-                scales[r] = tv_bf16_to_f32(random_bf16(&rng));
+                scales[r] = tv_bf16_to_f32(random_bf16(&rng, corner_every));
             for (size_t i = 0; i < p.m * STEP; i++)
-                y[i] = old[i] = random_bf16(&rng);
+                old[i] = random_bf16(&rng, corner_every);
+            const size_t all = (p.m - 1) * STEP + p.rows;
+            uint16_t *y = at_the_end(3, old, all * sizeof *y);
             const tv_gemm_panel_set *panel = tv_gemm_panel((tv_cpu_level)level);
             const tv_gemm_panel_weights w = panel_weights(&rng, &p);
-            panel->pack(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, false, packed, offsets);
+            panel->pack(at_the_end(2, p.inputs, p.m * p.k), p.m, p.k, p.bits, TV_PANEL_SCALED, packed, offsets);
             for (size_t from = 0; from < p.rows; from += TV_PANEL_PAIR) {
                 size_t count = p.rows - from < TV_PANEL_PAIR ? p.rows - from : TV_PANEL_PAIR;
                 const float *own = at_the_end(1, scales + from, count * sizeof *scales);
                 panel->multiply_scaled(&w, from, count, packed, offsets, p.m, row_scales, own, add, y + from, STEP);
             }
-            for (size_t i = 0; i < p.m; i++)
-                for (size_t r = 0; r < STEP; r++) {
-                    size_t at = i * STEP + r;
-                    assert_int_equal(y[at], r >= p.rows ? old[at]
-                                                        : expected_scaled(exact_sum(&p, i, r, 0, p.k), row_scales[i],
-                                                                          scales[r], add ? &old[at] : NULL));
-                }
+            for (size_t at = 0; at < all; at++) {
+                size_t i = at / STEP, r = at % STEP;
+                assert_int_equal(y[at], r >= p.rows ? old[at]
+                                                    : expected_scaled(exact_sum(&p, i, r, 0, p.k), row_scales[i],
+                                                                      scales[r], add ? &old[at] : NULL));
+            }
         }
+}
+
+/* One result is unusual, those that are computed with it are not. */
+static void check_unusual_result(const tv_gemm_panel_set *panel, uint32_t bits, size_t at)
+{
+    enum { INPUTS = 8, K = 64 };
+    int8_t inputs[INPUTS * K] = {0};
+    uint8_t weights[TV_PANEL_PAIR * K / 2] = {0};
+    int8_t packed[INPUTS * K];
+    int32_t offsets[INPUTS];
+    float row_scales[INPUTS], scales[TV_PANEL_PAIR];
+    uint16_t y[INPUTS * TV_PANEL_PAIR];
+    for (size_t i = 0; i < INPUTS; i++) {
+        inputs[i * K] = 1;
+        row_scales[i] = 1;
+    }
+    for (size_t r = 0; r < TV_PANEL_PAIR; r++) {
+        weights[r * K / 2] = 1;
+        scales[r] = r == at % TV_PANEL_PAIR ? tv_f32_of_bits(bits) : 1;
+    }
+    for (size_t i = 0; i < TV_COUNTOF(y); i++)
+        y[i] = i == at ? 0 : TV_BF16_ONE;
+    panel->pack(inputs, INPUTS, K, 4, TV_PANEL_SCALED, packed, offsets);
+    panel->multiply_scaled(&(tv_gemm_panel_weights){.rows = weights, .bits = 4, .k = K, .stride = K / 2}, 0,
+                           TV_PANEL_PAIR, packed, offsets, INPUTS, row_scales, scales, true, y, TV_PANEL_PAIR);
+    for (size_t i = 0; i < TV_COUNTOF(y); i++)
+        assert_int_equal(y[i],
+                         expected_scaled(1, 1, scales[i % TV_PANEL_PAIR], &(uint16_t){i == at ? 0 : TV_BF16_ONE}));
+}
+
+static void an_unusual_result_is_rounded_as_by_the_scalar_function(void **state)
+{
+    (void)state;
+    static const uint32_t unusual[] = {0,
+                                       1,
+                                       TV_BF16_NORMAL_FROM - 0x4000,
+                                       TV_BF16_NORMAL_FROM - 1,
+                                       TV_BF16_NORMAL_FROM,
+                                       TV_BF16_NORMAL_FROM + 1,
+                                       0x3F808000, /* ties */
+                                       0x3F818000,
+                                       TV_F32_MAX,
+                                       TV_F32_INF,
+                                       TV_F32_INF + 1,
+                                       TV_F32_NAN,
+                                       0x7FE12345};
+    for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++) {
+        const tv_gemm_panel_set *panel = tv_gemm_panel((tv_cpu_level)level);
+        for (size_t at = 0; panel && at < 8 * TV_PANEL_PAIR; at++)
+            for (size_t i = 0; i < 2 * TV_COUNTOF(unusual); i++)
+                check_unusual_result(panel, unusual[i / 2] | (i % 2 ? TV_F32_SIGN : 0), at);
+    }
 }
 
 /* Rows of the maximum length with weights and inputs at their limits: the sums of INT8 use all 32 bits. */
@@ -274,7 +336,7 @@ static void check_longest_sum(const tv_gemm_panel_set *panel, unsigned bits, int
     size_t bytes = LONGEST * bits / 8;
     memset(weights, bits == 8 ? weight & 0xFF : (weight & 15) * 0x11, bytes);
     memset(inputs, input, sizeof inputs);
-    panel->pack(inputs, 1, LONGEST, bits, false, packed, offsets);
+    panel->pack(inputs, 1, LONGEST, bits, TV_PANEL_EXACT, packed, offsets);
     panel->multiply(&(tv_gemm_panel_weights){.rows = weights, .bits = bits, .k = LONGEST, .stride = bytes}, 0, 1,
                     packed, offsets, 1, out);
     assert_int_equal(out[0], LONGEST * weight * input);
@@ -302,6 +364,7 @@ int main(void)
         cmocka_unit_test(panels_of_groups_have_the_canonical_order),
         cmocka_unit_test(panels_equal_sums_in_64_bits),
         cmocka_unit_test(scaled_panels_equal_exact_sums_rounded_to_bf16),
+        cmocka_unit_test(an_unusual_result_is_rounded_as_by_the_scalar_function),
         cmocka_unit_test(the_longest_sums_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

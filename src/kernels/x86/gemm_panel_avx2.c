@@ -3,9 +3,10 @@
  *
  * Weights are unpacked when panels are packed: those of a word of a row become two words, in two vectors of eight rows.
  * INT4: four nibbles each. Products of a nibble and an activation are added in pairs to 16 bits, and the sums of a
- * group of 32 elements, half of its products in each, never overflow; they are widened once for each group. INT8: two
- * weights of 16 bits each, which multiply activations of 16 bits, because 16 bits do not hold a pair of products of
- * bytes. Both keep their signs, so offsets are 0.
+ * group of 32 elements, half of its products in each, never overflow; they are widened once for each group. Scaled rows
+ * of up to 64 elements are widened once: their offsets are added before, modulo 2^16, and the sums of signed weights
+ * fit 16 bits. INT8: two weights of 16 bits each, which multiply activations of 16 bits, because 16 bits do not hold a
+ * pair of products of bytes. Both keep their signs, so offsets are 0.
  */
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -29,12 +30,14 @@ enum {
     ROW_BYTES = TV_PANEL_ROW_MAX,
     TILE_STEP = 4 /* rows of a tile at a time: their sums are in registers */,
     WIDE = 2 * TILE * TV_PANEL_BLOCK /* bytes of a tile with 16 bits, for a block of INT8 */,
+    SHORT_ROW = 2 * GROUP /* elements of a scaled row of INT4 whose sums fit 16 bits */,
     FLIP_NIBBLES = 0x88,
-    NIBBLE = 15,
-    SUM_MAX = NIBBLE * 128 * GROUP / 2
+    NIBBLE = 15
 };
 
-_Static_assert(SUM_MAX <= INT16_MAX, "sums of groups fit 16 bits");
+/* Half of the products of a group, or of a short row, are added to each 16 bits. */
+_Static_assert(NIBBLE * 128 * GROUP / 2 <= INT16_MAX, "sums of groups of unsigned weights fit 16 bits");
+_Static_assert(8 * 127 * SHORT_ROW / 2 <= INT16_MAX, "sums of short rows of signed weights fit 16 bits");
 
 #define TARGET __attribute__((target("avx2")))
 
@@ -75,13 +78,13 @@ TARGET TV_INLINE void transpose(__m256i v[WORDS])
         v[i] = t[i];
 }
 
-/* v[s] = word s of 8 rows from row `row` on, of which those below `count` exist and have `bytes` bytes, up to 32; the
- * rest is zeros. */
-TARGET TV_INLINE void load_words(const void *rows, size_t stride, size_t row, size_t count, size_t bytes,
+/* v[s] = word s of 8 rows from row `row` on, `every` rows apart, of which those below `count` exist and have `bytes`
+ * bytes, up to 32; the rest is zeros. */
+TARGET TV_INLINE void load_words(const void *rows, size_t stride, size_t row, size_t every, size_t count, size_t bytes,
                                  __m256i v[WORDS])
 {
-    for (size_t r = 0; r < WORDS; r++)
-        v[r] = load_partial(tv_panel_row(rows, stride, row + r), row + r < count ? bytes : 0);
+    for (size_t i = 0, r = row; i < WORDS; i++, r += every)
+        v[i] = load_partial(tv_panel_row(rows, stride, r), r < count ? bytes : 0);
     transpose(v);
 }
 
@@ -103,14 +106,16 @@ TARGET TV_INLINE void store_halves(unsigned bits, __m256i words, uint8_t *panel)
     }
 }
 
-TARGET static void pack_weights(const tv_gemm_panel_weights *w, size_t row, size_t count, size_t from, size_t length,
-                                uint8_t *panels)
+/* `interleaved`: the vectors of a panel have its rows of even and of odd index, otherwise its first and last ones. */
+TARGET TV_INLINE void pack_panels(const tv_gemm_panel_weights *w, size_t row, size_t count, size_t from, size_t length,
+                                  bool interleaved, uint8_t *panels)
 {
     for (size_t r = 0; r < PAIR; r += WORDS) {
         uint8_t *to = panels + r / ROWS * ROWS * ROW_BYTES + r % ROWS * STEP;
+        const size_t first = interleaved ? r / ROWS * ROWS + r % ROWS / WORDS : r, every = interleaved ? VECTORS : 1;
         for (size_t at = 0; at < length; at += VECTOR) {
             __m256i v[WORDS];
-            load_words(w->rows + row * w->stride + from + at, w->stride, r, count,
+            load_words(w->rows + row * w->stride + from + at, w->stride, first, every, count,
                        length - at < VECTOR ? length - at : VECTOR, v);
             for (size_t s = 0; s < WORDS; s++, to += 2 * HALF)
                 store_halves(w->bits, v[s], to);
@@ -118,12 +123,18 @@ TARGET static void pack_weights(const tv_gemm_panel_weights *w, size_t row, size
     }
 }
 
+TARGET static void pack_weights(const tv_gemm_panel_weights *w, size_t row, size_t count, size_t from, size_t length,
+                                uint8_t *panels)
+{
+    pack_panels(w, row, count, from, length, false, panels);
+}
+
 TARGET static void pack_scales(const float *scales, size_t step, size_t count, size_t length, float *out)
 {
     for (size_t r = 0; r < PAIR; r += WORDS)
         for (size_t at = 0; at < length; at += WORDS) {
             __m256i v[WORDS];
-            load_words(scales + at, step * sizeof *scales, r, count,
+            load_words(scales + at, step * sizeof *scales, r, 1, count,
                        (length - at < WORDS ? length - at : WORDS) * sizeof *scales, v);
             for (size_t s = 0; s < WORDS; s++)
                 store256(out + (at + s) * PAIR + r, v[s]);
@@ -139,24 +150,35 @@ TARGET TV_INLINE __m256i even_odd(__m256i x)
         x, _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)));
 }
 
-/* The sum of the elements of each row of a transposed tile. */
-TARGET TV_INLINE __m256i sum_words(const __m256i v[WORDS])
+/* The sum of the elements of each row of a transposed tile, in two halves of 16 bits: of each four the first two, and
+ * the other two, as products are added. */
+TARGET TV_INLINE __m256i sum_halves(const __m256i v[WORDS])
 {
     __m256i sum = _mm256_setzero_si256();
     for (size_t s = 0; s < WORDS; s++)
         sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(_mm256_set1_epi8(1), v[s]));
-    return _mm256_madd_epi16(sum, _mm256_set1_epi16(1));
+    return sum;
 }
+
+/* The sums of two halves. */
+TARGET TV_INLINE __m256i widen(__m256i halves) { return _mm256_madd_epi16(halves, _mm256_set1_epi16(1)); }
+
+/* Whether the sums of scaled rows begin with their offsets, which are halves modulo 2^16. Otherwise offsets have 32
+ * bits. */
+TV_INLINE bool is_short_row(unsigned bits, size_t length) { return bits == 4 && length <= SHORT_ROW; }
 
 /* The minimum INT4 weight, -8, times the sums, which are 0 for INT8. */
-TARGET TV_INLINE void store_offsets(__m256i sums, int32_t *offsets)
+TARGET TV_INLINE void store_offsets(bool halves, __m256i sums, int32_t *offsets)
 {
-    store256(offsets, _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_slli_epi32(sums, 3)));
+    const __m256i zero = _mm256_setzero_si256();
+    store256(offsets, halves ? _mm256_sub_epi16(zero, _mm256_slli_epi16(sums, 3))
+                             : _mm256_sub_epi32(zero, _mm256_slli_epi32(sums, 3)));
 }
 
-TARGET static void pack_tile(const int8_t *a, size_t rows, size_t k, unsigned bits, bool grouped, int8_t *packed,
-                             int32_t *offsets)
+TARGET static void pack_tile(const int8_t *a, size_t rows, size_t k, unsigned bits, tv_panel_product product,
+                             int8_t *packed, int32_t *offsets)
 {
+    const bool grouped = product == TV_PANEL_GROUPED, halves = product == TV_PANEL_SCALED && is_short_row(bits, k);
     __m256i all = _mm256_setzero_si256();
     for (size_t at = 0; at < k; at += VECTOR) {
         size_t bytes = k - at < VECTOR ? k - at : VECTOR, words = tv_ceil_div(bytes, 2 * STEP) * 2;
@@ -168,21 +190,21 @@ TARGET static void pack_tile(const int8_t *a, size_t rows, size_t k, unsigned bi
         transpose(v);
         for (size_t s = 0; s < words; s++, packed += VECTOR)
             store256(packed, v[s]);
-        __m256i sums = bits == 4 ? sum_words(v) : _mm256_setzero_si256();
-        all = _mm256_add_epi32(all, sums);
+        __m256i sums = bits == 8 ? _mm256_setzero_si256() : halves ? sum_halves(v) : widen(sum_halves(v));
+        all = halves ? _mm256_add_epi16(all, sums) : _mm256_add_epi32(all, sums);
         if (grouped)
-            store_offsets(sums, offsets + at / GROUP * TILE);
+            store_offsets(false, sums, offsets + at / GROUP * TILE);
     }
     if (!grouped)
-        store_offsets(all, offsets);
+        store_offsets(halves, all, offsets);
 }
 
-TARGET static void pack_activations(const int8_t *a, size_t m, size_t k, unsigned bits, bool grouped, int8_t *packed,
-                                    int32_t *offsets)
+TARGET static void pack_activations(const int8_t *a, size_t m, size_t k, unsigned bits, tv_panel_product product,
+                                    int8_t *packed, int32_t *offsets)
 {
     for (size_t i = 0; i < m; i += TILE)
-        pack_tile(a + i * k, m - i < TILE ? m - i : TILE, k, bits, grouped, packed + tv_gemm_panel_packed_bytes(i, k),
-                  offsets + tv_gemm_panel_offset_count(i, k, grouped ? GROUP : k));
+        pack_tile(a + i * k, m - i < TILE ? m - i : TILE, k, bits, product, packed + tv_gemm_panel_packed_bytes(i, k),
+                  offsets + tv_gemm_panel_offset_count(i, k, product == TV_PANEL_GROUPED ? GROUP : k));
 }
 
 /* ---- Products ---- */
@@ -209,7 +231,7 @@ TARGET TV_INLINE const int8_t *widen_tile(const int8_t *packed, size_t length, i
     return wide;
 }
 
-TARGET TV_INLINE __m256i broadcast4(const int8_t *p)
+TARGET TV_INLINE __m256i broadcast4(const void *p)
 {
     int32_t four;
     memcpy(&four, p, sizeof four);
@@ -236,29 +258,54 @@ TARGET TV_INLINE __m256i add_pairs(__m256i sum, __m256i w, __m256i x)
     return sum;
 }
 
-TARGET TV_INLINE __m256i widen(__m256i sums) { return _mm256_madd_epi16(sums, _mm256_set1_epi16(1)); }
-
-/* sums[i] = `length` elements of each row of a panel times those of row i of four rows of a tile, whose activations
- * have 16 bits for INT8. `length` is a multiple of 8, with INT4 at most GROUP. */
-TARGET TV_INLINE void multiply_rows(unsigned bits, const uint8_t *panel, size_t length, const int8_t *tile,
-                                    __m256i sums[TILE_STEP][VECTORS])
+TARGET TV_INLINE void clear(__m256i sums[TILE_STEP][VECTORS])
 {
-    __m256i sum[TILE_STEP][VECTORS];
     for (unsigned i = 0; i < TILE_STEP; i++)
         for (unsigned v = 0; v < VECTORS; v++)
-            sum[i][v] = _mm256_setzero_si256();
+            sums[i][v] = _mm256_setzero_si256();
+}
+
+/* sums[i] += `length` elements of each row of a panel times those of row i of four rows of a tile, which have 16 bits
+ * for INT8. INT4: in halves of 16 bits. `length` is a multiple of 8. */
+TARGET TV_INLINE void add_rows(unsigned bits, const uint8_t *panel, size_t length, const int8_t *tile,
+                               __m256i sums[TILE_STEP][VECTORS])
+{
     TV_UNROLL
     for (size_t at = 0; at < panel_bytes(bits, length); at += HALF, tile += VECTOR) {
         const __m256i w[VECTORS] = {load256(panel + at), load256(panel + at + VECTOR)};
         for (unsigned i = 0; i < TILE_STEP; i++) {
             __m256i x = broadcast4(tile + i * STEP);
             for (unsigned v = 0; v < VECTORS; v++)
-                sum[i][v] = bits == 4 ? add_nibbles(sum[i][v], w[v], x) : add_pairs(sum[i][v], w[v], x);
+                sums[i][v] = bits == 4 ? add_nibbles(sums[i][v], w[v], x) : add_pairs(sums[i][v], w[v], x);
         }
+    }
+}
+
+/* sums[i] = the products without offsets. INT4: at most GROUP elements. */
+TARGET TV_INLINE void multiply_rows(unsigned bits, const uint8_t *panel, size_t length, const int8_t *tile,
+                                    __m256i sums[TILE_STEP][VECTORS])
+{
+    clear(sums);
+    add_rows(bits, panel, length, tile, sums);
+    for (unsigned i = 0; i < TILE_STEP; i++)
+        for (unsigned v = 0; v < VECTORS; v++)
+            sums[i][v] = bits == 4 ? widen(sums[i][v]) : sums[i][v];
+}
+
+/* The same of short rows, with their offsets. */
+TARGET TV_INLINE void multiply_short_rows(const uint8_t *panel, size_t length, const int8_t *tile,
+                                          const int32_t *offsets, __m256i sums[TILE_STEP][VECTORS])
+{
+    clear(sums);
+    if (length == SHORT_ROW) {
+        add_rows(4, panel, GROUP, tile, sums);
+        add_rows(4, panel + panel_bytes(4, GROUP), GROUP, tile + tile_bytes(4, GROUP), sums);
+    } else {
+        add_rows(4, panel, padded_length(length), tile, sums);
     }
     for (unsigned i = 0; i < TILE_STEP; i++)
         for (unsigned v = 0; v < VECTORS; v++)
-            sums[i][v] = bits == 4 ? widen(sum[i][v]) : sum[i][v];
+            sums[i][v] = widen(_mm256_add_epi16(sums[i][v], broadcast4(offsets + i)));
 }
 
 /* ---- One sum of each row ---- */
@@ -423,36 +470,31 @@ TARGET static void store_totals(const float *p, size_t used, size_t count, size_
 
 /* ---- One sum of each row, scaled to BF16 ---- */
 
-/* sums * row_scale * scales, with `add` + y, of eight rows. */
-TARGET TV_INLINE __m256 scale_words(__m256i sums, __m256 row_scale, __m256 scales, bool add, const uint16_t *y)
+/* sums * row_scale * scales, with `add` + old, of eight rows. */
+TARGET TV_INLINE __m256 scale_words(__m256i sums, __m256 row_scale, __m256 scales, bool add, __m256 old)
 {
     __m256 x = _mm256_mul_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sums), row_scale), scales);
-    return add ? _mm256_add_ps(x, tv_bf16_to_f32_x8(_mm_loadu_si128((const __m128i *)(const void *)y))) : x;
+    return add ? _mm256_add_ps(x, old) : x;
 }
 
-/* Scales the sums of a panel, adds y and stores them there. */
-TARGET TV_INLINE void store_scaled(const __m256i sums[VECTORS], float row_scale, const __m256 scales[VECTORS], bool add,
-                                   uint16_t *y)
+/* The same of the rows of a panel: x[v] has those of even or of odd index. */
+TARGET TV_INLINE void scale_row(const __m256i sums[VECTORS], float row_scale, const __m256 scales[VECTORS], bool add,
+                                const uint16_t *y, __m256 x[VECTORS])
 {
     const __m256 factor = _mm256_set1_ps(row_scale);
-    store256(y, tv_bf16_flushed_from_f32_2x8(scale_words(sums[0], factor, scales[0], add, y),
-                                             scale_words(sums[1], factor, scales[1], add, y + WORDS)));
+    const __m256i old = add ? load256(y) : _mm256_setzero_si256();
+    x[0] = scale_words(sums[0], factor, scales[0], add, tv_bf16_even_to_f32_x8(old));
+    x[1] = scale_words(sums[1], factor, scales[1], add, tv_bf16_odd_to_f32_x8(old));
 }
 
-/* The same of the first `count` rows. */
-TARGET static void store_some_scaled(const __m256i sums[VECTORS], float row_scale, const __m256 scales[VECTORS],
-                                     bool add, size_t count, uint16_t *y)
-{
-    uint16_t rest[ROWS] = {0};
-    memcpy(rest, y, count * sizeof *y);
-    store_scaled(sums, row_scale, scales, add, rest);
-    memcpy(y, rest, count * sizeof *y);
-}
-
-/* sums[i] = four rows of a tile times each row of a panel, plus offsets[i]. */
+/* sums[i] = four rows of a tile times each row of a panel, with their offsets. */
 TARGET TV_INLINE void multiply_panel(unsigned bits, const uint8_t *panel, size_t length, const int8_t *tile,
                                      const int32_t *offsets, __m256i sums[TILE_STEP][VECTORS])
 {
+    if (is_short_row(bits, length)) {
+        multiply_short_rows(panel, length, tile, offsets, sums);
+        return;
+    }
     for (unsigned i = 0; i < TILE_STEP; i++)
         for (unsigned v = 0; v < VECTORS; v++)
             sums[i][v] = _mm256_set1_epi32(offsets[i]);
@@ -469,22 +511,68 @@ TARGET TV_INLINE void multiply_panel(unsigned bits, const uint8_t *panel, size_t
     }
 }
 
+/* Scales four rows and stores them in y. False, and nothing is stored, if a result is NaN or tiny (or 0): rounding
+ * these too would take twice as many instructions. */
+TARGET TV_INLINE bool store_ordinary(__m256i sums[TILE_STEP][VECTORS], const float *row_scales,
+                                     const __m256 scales[VECTORS], bool add, uint16_t *y, size_t step)
+{
+    __m256i out[TILE_STEP], min = _mm256_set1_epi32(-1), max = _mm256_setzero_si256(); /* magnitudes, doubled */
+    for (unsigned i = 0; i < TILE_STEP; i++) {
+        __m256 x[VECTORS];
+        scale_row(sums[i], row_scales[i], scales, add, y + i * step, x);
+        for (unsigned v = 0; v < VECTORS; v++) {
+            __m256i bits = _mm256_castps_si256(x[v]), doubled = _mm256_add_epi32(bits, bits);
+            min = _mm256_min_epu32(min, doubled);
+            max = _mm256_max_epu32(max, doubled);
+        }
+        out[i] = tv_bf16_interleave_2x8(_mm256_srli_epi32(tv_bf16_high_from_f32_x8(x[0]), 16),
+                                        tv_bf16_high_from_f32_x8(x[1]));
+    }
+    const __m256i from = _mm256_set1_epi32((int)(2 * TV_BF16_NORMAL_FROM)),
+                  to = _mm256_set1_epi32((int)(2 * TV_F32_INF)),
+                  ordinary = _mm256_and_si256(_mm256_cmpeq_epi32(_mm256_max_epu32(min, from), min),
+                                              _mm256_cmpeq_epi32(_mm256_min_epu32(max, to), max));
+    if (_mm256_movemask_epi8(ordinary) != -1)
+        return false;
+    for (unsigned i = 0; i < TILE_STEP; i++)
+        store256(y + i * step, out[i]);
+    return true;
+}
+
 /* Row `first` of the activations and up to three others, in `tile`, times a panel, the rows of weights from `row` on.
- */
+ * Any number of rows, and any results. */
+TARGET __attribute__((noinline)) static void scale_any_rows(unsigned bits, bool add, const uint8_t *panel,
+                                                            size_t length, const int8_t *tile, size_t first,
+                                                            const tv_panel_scaled *p, size_t row,
+                                                            const __m256 scales[VECTORS])
+{
+    const size_t count = p->count - row < ROWS ? p->count - row : ROWS;
+    __m256i sums[TILE_STEP][VECTORS];
+    if (bits == 4)
+        multiply_panel(4, panel, length, tile, p->offsets + first, sums);
+    else
+        multiply_panel(8, panel, length, tile, p->offsets + first, sums);
+    for (size_t i = 0; i < TILE_STEP && first + i < p->m; i++) {
+        uint16_t *y = p->y + (first + i) * p->step + row, whole[ROWS] = {0};
+        __m256 x[VECTORS];
+        memcpy(whole, y, count * sizeof *y);
+        scale_row(sums[i], p->row_scales[first + i], scales, add, whole, x);
+        store256(whole, tv_bf16_flushed_from_f32_2x8(x[0], x[1]));
+        memcpy(y, whole, count * sizeof *y);
+    }
+}
+
+/* The same, mostly of four rows with ordinary results. */
 TARGET TV_INLINE void scale_rows(unsigned bits, bool add, const uint8_t *panel, size_t length, const int8_t *tile,
                                  size_t first, const tv_panel_scaled *p, size_t row, const __m256 scales[VECTORS])
 {
-    const size_t count = p->count - row;
-    __m256i sums[TILE_STEP][VECTORS];
-    multiply_panel(bits, panel, length, tile, p->offsets + first, sums);
-    uint16_t *y = p->y + first * p->step + row;
-    if (first + TILE_STEP <= p->m && count >= ROWS)
-        for (unsigned i = 0; i < TILE_STEP; i++)
-            store_scaled(sums[i], p->row_scales[first + i], scales, add, y + i * p->step);
-    else
-        for (unsigned i = 0; i < TILE_STEP && first + i < p->m; i++)
-            store_some_scaled(sums[i], p->row_scales[first + i], scales, add, count < ROWS ? count : ROWS,
-                              y + i * p->step);
+    if (first + TILE_STEP <= p->m && p->count - row >= ROWS) {
+        __m256i sums[TILE_STEP][VECTORS];
+        multiply_panel(bits, panel, length, tile, p->offsets + first, sums);
+        if (store_ordinary(sums, p->row_scales + first, scales, add, p->y + first * p->step + row, p->step))
+            return;
+    }
+    scale_any_rows(bits, add, panel, length, tile, first, p, row, scales);
 }
 
 /* The same of all rows of activations. */
@@ -500,36 +588,41 @@ TARGET TV_INLINE void scale_panel(unsigned bits, bool add, const uint8_t *panel,
     }
 }
 
-/* The first `count` scales, at most eight; the rest is zeros. */
-TARGET TV_INLINE __m256 load_scales(const float *scales, size_t count)
+/* The scales of the rows of even and of odd index of up to 16; the rest is zeros. */
+TARGET TV_INLINE void load_scales(const float *scales, size_t count, __m256 out[VECTORS])
 {
-    return _mm256_castsi256_ps(load_partial(scales, count * sizeof *scales));
+    const size_t more = count > WORDS ? count - WORDS : 0;
+    __m256 first = _mm256_castsi256_ps(load_partial(scales, count * sizeof *scales)),
+           last = _mm256_castsi256_ps(load_partial(scales + (more ? WORDS : 0), more * sizeof *scales));
+    const __m256 even = _mm256_shuffle_ps(first, last, _MM_SHUFFLE(2, 0, 2, 0)),
+                 odd = _mm256_shuffle_ps(first, last, _MM_SHUFFLE(3, 1, 3, 1));
+    out[0] = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(even), _MM_SHUFFLE(3, 1, 2, 0)));
+    out[1] = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(odd), _MM_SHUFFLE(3, 1, 2, 0)));
 }
 
 TARGET TV_INLINE void scale_all(unsigned bits, bool add, const uint8_t *panels, size_t length, const tv_panel_scaled *p)
 {
     for (size_t row = 0; row < p->count; row += ROWS) {
         __m256 scales[VECTORS];
-        for (unsigned v = 0; v < VECTORS; v++) {
-            const size_t at = row + v * WORDS;
-            scales[v] = at < p->count ? load_scales(p->scales + at, p->count - at) : _mm256_setzero_ps();
-        }
+        load_scales(p->scales + row, p->count - row, scales);
         scale_panel(bits, add, panels + row * ROW_BYTES, length, p, row, scales);
     }
 }
 
-TARGET static void multiply_scaled_tiles(const uint8_t *panels, size_t length, const tv_panel_scaled *p)
+TARGET static void multiply_scaled_rows(const tv_gemm_panel_weights *w, size_t from, const tv_panel_scaled *p)
 {
-    if (p->bits == 4 && p->add)
-        scale_all(4, true, panels, length, p);
-    else if (p->bits == 4)
-        scale_all(4, false, panels, length, p);
+    _Alignas(64) uint8_t panels[PAIR * ROW_BYTES];
+    pack_panels(w, from, p->count, 0, w->k * w->bits / 8, true, panels);
+    if (w->bits == 4 && p->add)
+        scale_all(4, true, panels, w->k, p);
+    else if (w->bits == 4)
+        scale_all(4, false, panels, w->k, p);
     else
-        scale_all(8, p->add, panels, length, p);
+        scale_all(8, p->add, panels, w->k, p);
 }
 
 static const tv_panel_steps steps = {pack_weights, pack_scales,  multiply_tiles,
-                                     add_groups,   store_totals, multiply_scaled_tiles};
+                                     add_groups,   store_totals, multiply_scaled_rows};
 
 static void multiply(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
                      const int32_t *offsets, size_t m, int32_t *out)
@@ -549,7 +642,7 @@ static void multiply_scaled(const tv_gemm_panel_weights *w, size_t from, size_t 
                             uint16_t *y, size_t step)
 {
     tv_panels_multiply_scaled(&steps, w, from,
-                              &(tv_panel_scaled){w->bits, count, packed, offsets, m, row_scales, scales, add, y, step});
+                              &(tv_panel_scaled){count, packed, offsets, m, row_scales, scales, add, y, step});
 }
 
 const tv_gemm_panel_set tv_gemm_panel_avx2 = {pack_activations, multiply, multiply_grouped, multiply_scaled};

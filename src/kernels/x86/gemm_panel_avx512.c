@@ -155,9 +155,10 @@ TARGET static void pack_tile(const int8_t *a, size_t rows, size_t k, unsigned bi
         store_offsets(_mm256_add_epi32(select_half(all, 0), select_half(all, 1)), bits, offsets);
 }
 
-TARGET static void pack_activations(const int8_t *a, size_t m, size_t k, unsigned bits, bool grouped, int8_t *packed,
-                                    int32_t *offsets)
+TARGET static void pack_activations(const int8_t *a, size_t m, size_t k, unsigned bits, tv_panel_product product,
+                                    int8_t *packed, int32_t *offsets)
 {
+    const bool grouped = product == TV_PANEL_GROUPED;
     for (size_t i = 0; i < m; i += TILE)
         pack_tile(a + i * k, m - i < TILE ? m - i : TILE, k, bits, grouped, packed + tv_gemm_panel_packed_bytes(i, k),
                   offsets + tv_gemm_panel_offset_count(i, k, grouped ? GROUP : k));
@@ -361,16 +362,18 @@ TARGET TV_INLINE void scale_all(unsigned bits, const uint8_t *panels, size_t len
         scale_rows(bits, panels, length, p, first, scales);
 }
 
-TARGET static void multiply_scaled_tiles(const uint8_t *panels, size_t length, const tv_panel_scaled *p)
+TARGET static void multiply_scaled_rows(const tv_gemm_panel_weights *w, size_t from, const tv_panel_scaled *p)
 {
-    if (p->bits == 4)
-        scale_all(4, panels, length, p);
+    _Alignas(64) uint8_t panels[PAIR * TV_PANEL_ROW_MAX];
+    pack_weights(w, from, p->count, 0, w->k * w->bits / 8, panels);
+    if (w->bits == 4)
+        scale_all(4, panels, w->k, p);
     else
-        scale_all(8, panels, length, p);
+        scale_all(8, panels, w->k, p);
 }
 
 static const tv_panel_steps steps = {pack_weights, pack_scales,  multiply_tiles,
-                                     add_groups,   store_totals, multiply_scaled_tiles};
+                                     add_groups,   store_totals, multiply_scaled_rows};
 
 static void multiply(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
                      const int32_t *offsets, size_t m, int32_t *out)
@@ -390,7 +393,7 @@ static void multiply_scaled(const tv_gemm_panel_weights *w, size_t from, size_t 
                             uint16_t *y, size_t step)
 {
     tv_panels_multiply_scaled(&steps, w, from,
-                              &(tv_panel_scaled){w->bits, count, packed, offsets, m, row_scales, scales, add, y, step});
+                              &(tv_panel_scaled){count, packed, offsets, m, row_scales, scales, add, y, step});
 }
 
 const tv_gemm_panel_set tv_gemm_panel_avx512 = {pack_activations, multiply, multiply_grouped, multiply_scaled};

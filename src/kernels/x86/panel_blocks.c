@@ -42,12 +42,9 @@ static void prefetch_ahead(const tv_gemm_panel_weights *w, size_t from, size_t c
 void tv_panels_multiply_scaled(const tv_panel_steps *v, const tv_gemm_panel_weights *w, size_t from,
                                const tv_panel_scaled *p)
 {
-    size_t bytes = w->k * w->bits / 8;
     prefetch_ahead(w, from, p->count);
-    if (bytes <= BLOCK) {
-        _Alignas(64) uint8_t panels[PAIR * TV_PANEL_ROW_MAX];
-        v->pack_weights(w, from, p->count, 0, bytes, panels);
-        v->multiply_scaled(panels, w->k, p);
+    if (w->k * w->bits / 8 <= BLOCK) {
+        v->multiply_scaled(w, from, p);
         return;
     }
     int32_t exact[TV_PANEL_M_MAX * PAIR];

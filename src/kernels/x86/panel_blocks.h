@@ -4,8 +4,8 @@
  * A panel has 16 rows of weights, interleaved so that a vector has one word of each row (AVX2: of half of the rows).
  * The instructions that multiply bytes take unsigned times signed ones, so weights are made unsigned by flipping their
  * sign bits; the offsets, minus 128 (INT4: 8) times the sum of the activations, are added. INT8 with AVX2 is multiplied
- * with 16 bits and signs, and has offsets 0. Panels are packed for at most
- * TV_PANEL_BLOCK bytes of k, so that they stay in the L1 or L2 cache. */
+ * with 16 bits and signs, and has offsets 0. Panels are packed for at most TV_PANEL_BLOCK bytes of k, so that they stay
+ * in the L1 or L2 cache. */
 #ifndef TV_KERNELS_X86_PANEL_BLOCKS_H
 #define TV_KERNELS_X86_PANEL_BLOCKS_H
 
@@ -35,7 +35,6 @@ typedef struct tv_panel_groups {
 
 /* The operands of tv_gemm_panel_set.multiply_scaled, without the weights. */
 typedef struct tv_panel_scaled {
-    unsigned bits;
     size_t count;
     const int8_t *packed;
     const int32_t *offsets;
@@ -71,9 +70,9 @@ typedef struct tv_panel_steps {
     void (*store_totals)(const float *p, size_t used, size_t count, size_t m, const float *old, float *out,
                          size_t step);
 
-    /* Both panels, which have whole rows of `length` elements, times m rows of activations, scaled, as
-     * tv_gemm_panel_set.multiply_scaled. Exact sums of longer rows, of several blocks, are scaled afterwards. */
-    void (*multiply_scaled)(const uint8_t *panels, size_t length, const tv_panel_scaled *p);
+    /* As tv_gemm_panel_set.multiply_scaled, of rows of up to TV_PANEL_BLOCK bytes, which it packs in an order of its
+     * own. Exact sums of longer rows, of several blocks, are scaled afterwards. */
+    void (*multiply_scaled)(const tv_gemm_panel_weights *w, size_t from, const tv_panel_scaled *p);
 } tv_panel_steps;
 
 /* tv_gemm_panel_set.multiply, .multiply_grouped and .multiply_scaled with the steps of a variant. */

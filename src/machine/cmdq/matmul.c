@@ -65,12 +65,12 @@ static uint64_t panel_groups_sums_count(const cmdq_matmul *p)
 
 static void pack_panels(const cmdq_matmul *p, int8_t *packed, int32_t *sums)
 {
-    tv_gemm_panel(p->level)->pack(p->a8, p->m, p->k, p->weight_bits, false, packed, sums);
+    tv_gemm_panel(p->level)->pack(p->a8, p->m, p->k, p->weight_bits, TV_PANEL_EXACT, packed, sums);
 }
 
 static void pack_panel_groups(const cmdq_matmul *p, int8_t *packed, int32_t *sums)
 {
-    tv_gemm_panel(p->level)->pack(p->a8, p->m, p->k, p->weight_bits, true, packed, sums);
+    tv_gemm_panel(p->level)->pack(p->a8, p->m, p->k, p->weight_bits, TV_PANEL_GROUPED, packed, sums);
 }
 
 static uint64_t bytes_sums_count(const cmdq_matmul *p) { return p->m; }

@@ -99,7 +99,7 @@ static bool pack_rows(pccx_machine *m, const pccx_op *op, pccx_product *p, int8_
             return false;
         row_scales[r] = quantized.scale;
     }
-    p->panel->pack(q, p->m, p->k, 4, false, packed, offsets);
+    p->panel->pack(q, p->m, p->k, 4, TV_PANEL_SCALED, packed, offsets);
     p->packed = packed;
     p->offsets = offsets;
     p->row_scales = row_scales;
