@@ -46,7 +46,7 @@ static void compute_block(const tv_sfu_op *op, size_t n, const uint16_t *addend,
     } else if (op->function == TV_SFU_SCALE) {
         tv_sfu_scale(&scaling, b->x, n, addend, b->y, out);
     } else {
-        tv_sfu_function(functions[op->function], b->x, n, addend, b->y, out);
+        tv_sfu_function(functions[op->function], b->x, n, addend, out);
     }
 }
 

@@ -144,18 +144,32 @@ TV_CLONES static bool all_determined_bf16(const float *x, size_t n, const uint16
     return !doubtful;
 }
 
-static void exp_bf16(const float *x, size_t n, uint16_t *y)
+/* func x + addend: the function is rounded to binary32, the sum to binary32 and to BF16. */
+static uint16_t exact_sum(tv_func func, float x, uint16_t addend)
+{
+    float y = tv_func_f32(func, x);
+    tv_bf16_add(&y, 1, &addend);
+    return tv_bf16_flushed_from_f32(y);
+}
+
+/* Without `addend` one rounding. The bounds are binary32 numbers, and no rounding exchanges two numbers, so sums with
+ * the bounds are bounds of the sum. */
+static void exp_bf16(const float *x, size_t n, const uint16_t *addend, uint16_t *y)
 {
     float low[CHUNK], high[CHUNK];
-    uint16_t other[CHUNK];
+    uint16_t first[CHUNK], second[CHUNK];
     exp_bounds_bf16(x, n, low, high);
-    tv_bf16_narrow(low, n, y);
-    tv_bf16_narrow(high, n, other);
-    if (all_determined_bf16(x, n, y, other))
-        return;
-    for (size_t i = 0; i < n; i++)
-        if (needs_exact_bf16(x[i], y[i], other[i]))
-            y[i] = tv_func_bf16(TV_FUNC_EXP, x[i]);
+    if (addend) {
+        tv_bf16_add(low, n, addend);
+        tv_bf16_add(high, n, addend);
+    }
+    tv_bf16_narrow(low, n, first);
+    tv_bf16_narrow(high, n, second);
+    bool all = all_determined_bf16(x, n, first, second);
+    for (size_t i = 0; i < n && !all; i++)
+        if (needs_exact_bf16(x[i], first[i], second[i]))
+            first[i] = addend ? exact_sum(TV_FUNC_EXP, x[i], addend[i]) : tv_func_bf16(TV_FUNC_EXP, x[i]);
+    memcpy(y, first, n * sizeof *y);
 }
 
 /* ---- Reciprocal ---- */
@@ -196,7 +210,7 @@ static void eval_bf16_chunk(tv_func func, const float *x, size_t n, uint16_t *y)
 {
     float wide[CHUNK];
     if (func == TV_FUNC_EXP) {
-        exp_bf16(x, n, y);
+        exp_bf16(x, n, NULL, y);
     } else if (func == TV_FUNC_RECIP && all_bf16(x, n)) {
         reciprocals(x, n, wide);
         tv_bf16_narrow(wide, n, y);
@@ -204,6 +218,18 @@ static void eval_bf16_chunk(tv_func func, const float *x, size_t n, uint16_t *y)
         for (size_t i = 0; i < n; i++)
             y[i] = tv_func_bf16(func, x[i]);
     }
+}
+
+static void eval_sum_chunk(tv_func func, const float *x, size_t n, const uint16_t *addend, uint16_t *y)
+{
+    if (func == TV_FUNC_EXP) {
+        exp_bf16(x, n, addend, y);
+        return;
+    }
+    float wide[CHUNK];
+    eval_f32_chunk(func, x, n, wide);
+    tv_bf16_add(wide, n, addend);
+    tv_bf16_narrow(wide, n, y);
 }
 
 void tv_func_f32_row(tv_func func, const float *x, size_t n, float *y)
@@ -216,6 +242,12 @@ void tv_func_bf16_row(tv_func func, const float *x, size_t n, uint16_t *y)
 {
     for (size_t at = 0; at < n; at += CHUNK)
         eval_bf16_chunk(func, x + at, n - at < CHUNK ? n - at : CHUNK, y + at);
+}
+
+void tv_func_sum_row(tv_func func, const float *x, size_t n, const uint16_t *addend, uint16_t *y)
+{
+    for (size_t at = 0; at < n; at += CHUNK)
+        eval_sum_chunk(func, x + at, n - at < CHUNK ? n - at : CHUNK, addend + at, y + at);
 }
 
 /* ---- Scaling ---- */

@@ -23,14 +23,12 @@ void tv_sfu_round(float *y, size_t n, const uint16_t *addend, uint16_t *out)
     tv_bf16_narrow(y, n, out);
 }
 
-void tv_sfu_function(tv_func func, const float *x, size_t n, const uint16_t *addend, float *y, uint16_t *out)
+void tv_sfu_function(tv_func func, const float *x, size_t n, const uint16_t *addend, uint16_t *out)
 {
-    if (!addend) {
+    if (addend)
+        tv_func_sum_row(func, x, n, addend, out);
+    else
         tv_func_bf16_row(func, x, n, out);
-        return;
-    }
-    tv_func_f32_row(func, x, n, y);
-    tv_sfu_round(y, n, addend, out);
 }
 
 void tv_sfu_sums(const float *x, size_t n, float start, float *y)

@@ -10,14 +10,14 @@
  * `e_max` NULL: nothing is subtracted. */
 void tv_sfu_arguments(const uint16_t *v, size_t n, const uint16_t *e_max, float *x);
 
-/* out[i] = func(x[i]), rounded to BF16 once. With `addend`, which may be `out`: y[i] = func(x[i]) rounded to binary32,
- * out[i] = y[i] + addend[i], rounded to binary32 and to BF16; y[i] becomes that sum. */
-void tv_sfu_function(tv_func func, const float *x, size_t n, const uint16_t *addend, float *y, uint16_t *out);
+/* out[i] = func(x[i]), rounded to BF16 once. With `addend`, which may be `out`: func(x[i]) rounded to binary32, plus
+ * addend[i], rounded to binary32 and to BF16. */
+void tv_sfu_function(tv_func func, const float *x, size_t n, const uint16_t *addend, uint16_t *out);
 
 /* y[i] = start + x[0] + … + x[i], rounded to binary32 after each addition. */
 void tv_sfu_sums(const float *x, size_t n, float start, float *y);
 
-/* out[i] = y[i] rounded to BF16, after adding addend[i] as above unless `addend` is NULL. */
+/* out[i] = y[i] rounded to BF16, after adding addend[i] as above unless `addend` is NULL; y[i] becomes that sum. */
 void tv_sfu_round(float *y, size_t n, const uint16_t *addend, uint16_t *out);
 
 /* A product with the BF16 number `scalar`, or a quotient, which is 0 if `scalar` is a zero. `differences`: the
@@ -27,7 +27,8 @@ typedef struct tv_sfu_scaling {
     bool divide, differences;
 } tv_sfu_scaling;
 
-/* out[i] = x[i] scaled, the exact value rounded to BF16 once; with `addend` as tv_sfu_function. */
+/* out[i] = x[i] scaled, the exact value rounded to BF16 once; with `addend` as tv_sfu_function. y is memory for n
+ * numbers, which become unspecified. */
 void tv_sfu_scale(const tv_sfu_scaling *scaling, const float *x, size_t n, const uint16_t *addend, float *y,
                   uint16_t *out);
 

@@ -139,6 +139,8 @@ static void elements(void)
             hash_bytes(&h, z, sizeof z);
             tv_func_bf16_row((tv_func)f, round % 2 ? x : y, N, bf16);
             hash_bytes(&h, bf16, sizeof bf16);
+            tv_func_sum_row((tv_func)f, round % 2 ? x : y, N, bf16, bf16);
+            hash_bytes(&h, bf16, sizeof bf16);
         }
     }
     print_hash("elements", h);

@@ -235,6 +235,60 @@ static void exponentials_beside_ties_are_rounded_once(void **state)
     }
 }
 
+/* y is the addends. */
+static void expect_sum_row(tv_func func, const float *x, size_t n, uint16_t *y)
+{
+    uint16_t addends[COUNT];
+    memcpy(addends, y, n * sizeof *y);
+    tv_func_sum_row(func, x, n, y, y);
+    for (size_t i = 0; i < n; i++) {
+        volatile float sum = tv_func_f32(func, x[i]) + tv_bf16_to_f32(tv_bf16_flush(addends[i]));
+        assert_int_equal(y[i], tv_bf16_flushed_from_f32(sum));
+    }
+}
+
+static void sums_with_functions_are_those_of_single_values(void **state)
+{
+    (void)state;
+    static const uint16_t addends[] = {0, 0x8000, TV_BF16_ONE, 0xBF80, 1, 0x7F7F, TV_BF16_INF, 0xFF80, 0x7FA1, 0xFFC0};
+    unit_rng rng = {29};
+    static float x[COUNT];
+    static uint16_t y[COUNT];
+    for (unsigned round = 0; round < 40; round++) {
+        const tv_func func = round % 4 ? TV_FUNC_EXP : TV_FUNC_RECIP;
+        random_floats(&rng, x, COUNT);
+        for (size_t i = 0; i < COUNT; i++) {
+            if (i % 1024 < 700)
+                x[i] = (float)unit_below(&rng, 1u << 30) * (i % 2 ? 0x1p-24f : -0x1p-24f);
+            y[i] = unit_below(&rng, 2) ? addends[unit_below(&rng, i % 1024 < 700 ? 4 : TV_COUNTOF(addends))]
+                                       : (uint16_t)unit_below(&rng, 1 << 16);
+            if (unit_below(&rng, 4) == 0) /* digits are lost, or all of them */
+                y[i] = tv_func_bf16(func, x[i]) ^ 0x8000;
+        }
+        expect_sum_row(func, x, COUNT, y);
+    }
+}
+
+/* As for SiLU: exp x + 1 next to the boundary between two BF16 numbers. */
+static void sums_beside_ties_are_rounded_once(void **state)
+{
+    (void)state;
+    enum { TIES = 128 };
+    float x[3 * TIES];
+    uint16_t y[3 * TIES];
+    for (int exponent = 0; exponent < 120; exponent++) {
+        for (unsigned i = 0; i < TIES; i++) {
+            float nearest = (float)log(ldexp(1 + (i + 0.5) / TIES, exponent) - 1);
+            x[3 * i] = nearest;
+            x[3 * i + 1] = nextafterf(nearest, INFINITY);
+            x[3 * i + 2] = nextafterf(nearest, -INFINITY);
+        }
+        for (unsigned i = 0; i < 3 * TIES; i++)
+            y[i] = TV_BF16_ONE;
+        expect_sum_row(TV_FUNC_EXP, x, 3 * TIES, y);
+    }
+}
+
 static void batches_of_dot_products_have_the_canonical_order(void **state)
 {
     (void)state;
@@ -374,6 +428,8 @@ int main(void)
         cmocka_unit_test(rows_of_functions_are_what_single_values_are),
         cmocka_unit_test(rows_of_bf16_functions_are_what_single_values_are),
         cmocka_unit_test(exponentials_beside_ties_are_rounded_once),
+        cmocka_unit_test(sums_with_functions_are_those_of_single_values),
+        cmocka_unit_test(sums_beside_ties_are_rounded_once),
         cmocka_unit_test(batches_of_dot_products_have_the_canonical_order),
         cmocka_unit_test(batches_of_integer_products_wrap),
         cmocka_unit_test(sums_over_windows_have_the_canonical_order),

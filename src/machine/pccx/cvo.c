@@ -60,7 +60,7 @@ static bool execute_elementwise(pccx_machine *m, const pccx_op *op, tv_func func
     pccx_load_vector(m, op->src, PCCX_FIFO_TO_SFU, op->length, mem.narrow);
     widen_inputs(m, op, &mem);
     append_arguments(m, op, &mem);
-    tv_sfu_function(func, mem.x, op->length, load_addend(m, op, &mem, op->length), mem.y, mem.narrow);
+    tv_sfu_function(func, mem.x, op->length, load_addend(m, op, &mem, op->length), mem.narrow);
     return store_results(m, op, mem.narrow, op->length);
 }
 
