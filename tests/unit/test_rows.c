@@ -114,7 +114,8 @@ static void check_activations(tv_cpu_level level, const uint16_t *x, size_t n, u
         tv_store_le(bytes + 2 * i, x[i], 2);
         absmax = (x[i] & 0x7FFF) > absmax ? x[i] & 0x7FFF : absmax;
     }
-    tv_quantized_row row = tv_quantize_bf16(level)(bytes, n, act_scale, pack, q);
+    tv_quantized_row row;
+    tv_quantize_bf16(level)(bytes, n, act_scale, pack, q, &row);
     assert_int_equal(row.absmax, absmax);
     if (absmax >= 0x7F80)
         return;
@@ -148,10 +149,13 @@ static void activations_are_quantized_as_the_exact_quotients_at_every_level(void
             check_activations((tv_cpu_level)level, x, 1, scales[i % TV_COUNTOF(scales)], i % 2);
         }
         for (unsigned round = 0; round < 20 * ROUNDS; round++) {
-            size_t n = 1 + unit_below(&rng, round % 8 ? 130 : ACTIVATIONS_MAX);
+            size_t n = unit_below(&rng, 3) ? 1 + unit_below(&rng, round % 8 ? 130 : ACTIVATIONS_MAX)
+                                           : 32 + 32 * unit_below(&rng, 2);
+            const unsigned tiny = 0x80 * (1 + (unsigned)unit_below(&rng, 12)); /* from subnormals on */
             for (size_t i = 0; i < n; i++)
-                x[i] = round % 16 ? (uint16_t)(0x3C00 + unit_below(&rng, 0x600) + (unit_below(&rng, 2) << 15))
-                                  : any_bf16(&rng);
+                x[i] = round % 16 == 0   ? any_bf16(&rng)
+                       : round % 16 == 1 ? (uint16_t)(unit_below(&rng, tiny) + (unit_below(&rng, 2) << 15))
+                                         : (uint16_t)(0x3C00 + unit_below(&rng, 0x600) + (unit_below(&rng, 2) << 15));
             check_activations((tv_cpu_level)level, x, n, scales[round % TV_COUNTOF(scales)], unit_below(&rng, 2));
         }
     }

@@ -12,7 +12,12 @@
 #define TARGET_AVX2 __attribute__((target("avx2")))
 #define TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 
-enum { HALF = TV_S4_BLOCK / 2, BEATS_PER_BLOCK = TV_S4_BLOCK / TV_S4_BEAT, QUOTIENT_MAX = 127 };
+enum {
+    HALF = TV_S4_BLOCK / 2,
+    BEATS_PER_BLOCK = TV_S4_BLOCK / TV_S4_BEAT,
+    QUOTIENT_MAX = 127,
+    SHORT = 2 * TV_S4_BEAT /* elements of a short row */
+};
 
 /* A scale, of which a power of two is multiplied by its inverse: the same quotients, without division. */
 typedef struct divisor {
@@ -96,19 +101,87 @@ TARGET_AVX2 TV_INLINE __m128i low_bytes_avx2(__m256i first, __m256i second)
     return _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
 }
 
-TARGET_AVX2 tv_quantized_row tv_quantize_bf16_avx2(const uint8_t *x, size_t n, uint16_t act_scale, bool pack, int8_t *q)
+TARGET_AVX2 TV_INLINE __m256i max_abs_avx2(__m256i x, __m256i y)
+{
+    return _mm256_max_epu16(tv_bf16_abs_x16(x), tv_bf16_abs_x16(y));
+}
+
+TARGET_AVX2 TV_INLINE uint16_t reduce_max_avx2(__m256i max)
+{
+    return max_u16(_mm_max_epu16(_mm256_castsi256_si128(max), _mm256_extracti128_si256(max, 1)));
+}
+
+TARGET_AVX2 TV_INLINE int32_t reduce_sum_avx2(__m256i sum)
+{
+    __m128i four = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1)),
+            two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
+    return _mm_cvtsi128_si32(two) + _mm_extract_epi32(two, 1);
+}
+
+/* The numbers of even, or of odd, index of a short row, times a power of two that makes them less than 128.5: bytes in
+ * their order. */
+TARGET_AVX2 TV_INLINE __m256i short_bytes_avx2(const __m256i x[SHORT / 16], bool odd, float inverse)
+{
+    const __m256 factor = _mm256_set1_ps(inverse);
+    __m256i lanes[SHORT / 16];
+    for (unsigned i = 0; i < SHORT / 16; i++)
+        lanes[i] =
+            _mm256_cvtps_epi32(_mm256_mul_ps(odd ? tv_bf16_odd_to_f32_x8(x[i]) : tv_bf16_even_to_f32_x8(x[i]), factor));
+    __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(lanes[0], lanes[1]), _mm256_packs_epi32(lanes[2], lanes[3])),
+            ordered = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    return _mm256_max_epi8(ordered, _mm256_set1_epi8((char)-QUOTIENT_MAX));
+}
+
+TARGET_AVX2 TV_INLINE void store_avx2(int8_t *to, __m256i bytes) { _mm256_storeu_si256((__m256i *)(void *)to, bytes); }
+
+/* A row of SHORT elements, or of a beat, with a dynamic scale, as most have: no lane is flushed or clamped, because
+ * quotients are less than 128.5, and those of subnormals are rounded to 0. False, without results: it has a smaller
+ * scale. */
+TARGET_AVX2 TV_INLINE bool quantize_short_avx2(const uint8_t *x, size_t n, bool pack, int8_t *q, tv_quantized_row *row)
+{
+    const float subnormals_vanish_from = 0x1p-125f;
+    const bool whole = n == SHORT;
+    const __m256i zero = _mm256_setzero_si256(), ones = _mm256_set1_epi8(1),
+                  all[SHORT / 16] = {load_avx2(x), load_avx2(x + 32), whole ? load_avx2(x + 64) : zero,
+                                     whole ? load_avx2(x + 96) : zero};
+    row->absmax = reduce_max_avx2(_mm256_max_epu16(max_abs_avx2(all[0], all[1]), max_abs_avx2(all[2], all[3])));
+    row->scale = tv_bf16_row_scale(row->absmax, 0);
+    if (row->scale < subnormals_vanish_from)
+        return false;
+    const __m256i even = short_bytes_avx2(all, false, 1 / row->scale),
+                  odd = short_bytes_avx2(all, true, 1 / row->scale),
+                  pairs = _mm256_add_epi16(_mm256_maddubs_epi16(ones, even), _mm256_maddubs_epi16(ones, odd));
+    if (pack) {
+        store_avx2(q, even);
+        store_avx2(q + SHORT / 2, zero);
+        store_avx2(q + HALF, odd);
+        store_avx2(q + HALF + SHORT / 2, zero);
+    } else {
+        __m256i low = _mm256_unpacklo_epi8(even, odd), high = _mm256_unpackhi_epi8(even, odd);
+        store_avx2(q, _mm256_permute2x128_si256(low, high, 0x20));
+        if (whole)
+            store_avx2(q + TV_S4_BEAT, _mm256_permute2x128_si256(low, high, 0x31));
+    }
+    row->sum = reduce_sum_avx2(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    return true;
+}
+
+TARGET_AVX2 void tv_quantize_bf16_avx2(const uint8_t *x, size_t n, uint16_t act_scale, bool pack, int8_t *q,
+                                       tv_quantized_row *row)
 {
     __m256i max = _mm256_setzero_si256(), sum = max;
+    if (!act_scale && ((n == SHORT && quantize_short_avx2(x, SHORT, pack, q, row)) ||
+                       (n == TV_S4_BEAT && quantize_short_avx2(x, TV_S4_BEAT, pack, q, row))))
+        return;
     for (size_t at = 0; at < n; at += TV_S4_BEAT) {
         const beat_avx2 b = load_beat_avx2(x, n, at);
-        max = _mm256_max_epu16(max, _mm256_max_epu16(tv_bf16_abs_x16(b.first), tv_bf16_abs_x16(b.second)));
+        max = _mm256_max_epu16(max, max_abs_avx2(b.first, b.second));
     }
-    tv_quantized_row row = {.absmax =
-                                max_u16(_mm_max_epu16(_mm256_castsi256_si128(max), _mm256_extracti128_si256(max, 1)))};
-    row.scale = tv_bf16_row_scale(row.absmax, act_scale);
-    if (!tv_bf16_is_finite(row.absmax))
-        return row;
-    const divisor d = divisor_of(row.scale);
+    row->absmax = reduce_max_avx2(max);
+    row->scale = tv_bf16_row_scale(row->absmax, act_scale);
+    if (!tv_bf16_is_finite(row->absmax))
+        return;
+    const divisor d = divisor_of(row->scale);
     const size_t beats = (n + TV_S4_BEAT - 1) / TV_S4_BEAT;
     if (pack)
         clear_last_block(q, beats);
@@ -122,10 +195,7 @@ TARGET_AVX2 tv_quantized_row tv_quantize_bf16_avx2(const uint8_t *x, size_t n, u
         sum = _mm256_add_epi32(sum,
                                _mm256_add_epi32(_mm256_add_epi32(even[0], even[1]), _mm256_add_epi32(odd[0], odd[1])));
     }
-    __m128i four = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1)),
-            two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
-    row.sum = _mm_cvtsi128_si32(two) + _mm_extract_epi32(two, 1);
-    return row;
+    row->sum = reduce_sum_avx2(sum);
 }
 
 /* ---- AVX-512: a vector is a beat ---- */
@@ -146,19 +216,18 @@ TARGET_AVX512 TV_INLINE __m512i quantize_avx512(__m512 x, divisor d)
     return _mm512_cvtps_epi32(_mm512_max_ps(_mm512_min_ps(quotient, max), min));
 }
 
-TARGET_AVX512 tv_quantized_row tv_quantize_bf16_avx512(const uint8_t *x, size_t n, uint16_t act_scale, bool pack,
-                                                       int8_t *q)
+TARGET_AVX512 void tv_quantize_bf16_avx512(const uint8_t *x, size_t n, uint16_t act_scale, bool pack, int8_t *q,
+                                           tv_quantized_row *row)
 {
     __m512i max = _mm512_setzero_si512(), sum = max;
     for (size_t at = 0; at < n; at += TV_S4_BEAT)
         max = _mm512_max_epu16(max, tv_bf16_abs_x32(load_beat_avx512(x, n, at)));
     __m256i of_16 = _mm256_max_epu16(_mm512_castsi512_si256(max), _mm512_extracti64x4_epi64(max, 1));
-    tv_quantized_row row = {
-        .absmax = max_u16(_mm_max_epu16(_mm256_castsi256_si128(of_16), _mm256_extracti128_si256(of_16, 1)))};
-    row.scale = tv_bf16_row_scale(row.absmax, act_scale);
-    if (!tv_bf16_is_finite(row.absmax))
-        return row;
-    const divisor d = divisor_of(row.scale);
+    row->absmax = max_u16(_mm_max_epu16(_mm256_castsi256_si128(of_16), _mm256_extracti128_si256(of_16, 1)));
+    row->scale = tv_bf16_row_scale(row->absmax, act_scale);
+    if (!tv_bf16_is_finite(row->absmax))
+        return;
+    const divisor d = divisor_of(row->scale);
     const size_t beats = (n + TV_S4_BEAT - 1) / TV_S4_BEAT;
     if (pack)
         clear_last_block(q, beats);
@@ -168,8 +237,7 @@ TARGET_AVX512 tv_quantized_row tv_quantize_bf16_avx512(const uint8_t *x, size_t 
         store_beat(q, i, pack, (beat_bytes){_mm512_cvtepi32_epi8(even), _mm512_cvtepi32_epi8(odd)});
         sum = _mm512_add_epi32(sum, _mm512_add_epi32(even, odd));
     }
-    row.sum = _mm512_reduce_add_epi32(sum);
-    return row;
+    row->sum = _mm512_reduce_add_epi32(sum);
 }
 #else
 typedef int tv_no_x86; /* ISO C wants a declaration */

@@ -160,7 +160,8 @@ static bool load_activations(pccx_machine *m, const pccx_op *op, matrix_memory *
 {
     for (uint32_t r = 0; r < op->m; r++) {
         const uint8_t *row = activation_row(m, op, r, mem->x);
-        tv_quantized_row q = m->quantize(row, op->k, op->act_scale, true, mem->packed + r * mem->stride);
+        tv_quantized_row q;
+        m->quantize(row, op->k, op->act_scale, true, mem->packed + r * mem->stride, &q);
         if (!tv_bf16_is_finite(q.absmax))
             return reject_row(row, r, why);
         mem->row_scale[r] = q.scale;

@@ -94,7 +94,8 @@ static bool pack_rows(pccx_machine *m, const pccx_op *op, pccx_product *p, int8_
     float *row_scales = (float *)(void *)((uint8_t *)offsets + offset_bytes(p));
     for (size_t r = 0; r < p->m; r++) {
         const uint8_t *row = pccx_l2_at(m, op->src + r * tv_ceil_div(op->k, PCCX_LANES));
-        tv_quantized_row quantized = m->quantize(row, op->k, op->act_scale, false, q + r * p->k);
+        tv_quantized_row quantized;
+        m->quantize(row, op->k, op->act_scale, false, q + r * p->k, &quantized);
         if (!tv_bf16_is_finite(quantized.absmax))
             return false;
         row_scales[r] = quantized.scale;
@@ -110,7 +111,8 @@ bool pccx_pack_product(pccx_machine *m, const pccx_op *op, pccx_product *p, uint
 {
     if (p->panel)
         return pack_rows(m, op, p, (int8_t *)quantized, packed);
-    tv_quantized_row q = m->quantize(pccx_l2_at(m, op->src), op->k, op->act_scale, true, (int8_t *)packed);
+    tv_quantized_row q;
+    m->quantize(pccx_l2_at(m, op->src), op->k, op->act_scale, true, (int8_t *)packed, &q);
     p->gemv.packed = (int8_t *)packed;
     p->gemv.sum = q.sum;
     p->gemv.vector_scale = q.scale;
