@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Vectorized elementary functions with exact results. A chunk is approximated in binary64, or in binary32 for
- * exponentials that become BF16, and rounded at both ends of the error interval; where the two roundings differ, the
- * element is computed again by num/func.c. The loops have no branches, so that the compiler vectorizes them, one clone
- * per level of the host. */
+ * exponentials that become BF16 or are added to it, and rounded at both ends of the error interval; where the two
+ * roundings differ, the element is computed again by num/func.c. The loops have no branches, so that the compiler
+ * vectorizes them, one clone per level of the host. */
 #include "kernels/functions.h"
 
 #include <math.h>
@@ -122,19 +122,22 @@ TV_INLINE float approximate_exp_f32(float x)
     return p * tv_f32_power_of_two(tv_f32_bits(t));
 }
 
-/* Bounds of exp x for BF16. They differ by several units of binary32, so that they cannot both be the same rounding
- * boundary of BF16, which is a binary32 number. */
+/* Bounds of exp x for BF16, both 0 where it rounds to 0 in binary32. Others differ by several units of binary32, so
+ * that they cannot both be the same rounding boundary of BF16, which is a binary32 number. */
 TV_CLONES static void exp_bounds_bf16(const float *x, size_t n, float *low, float *high)
 {
     const float bound = 0x1p-21f;
     for (size_t i = 0; i < n; i++) {
         float y = approximate_exp_f32(x[i]);
-        low[i] = y - y * bound;
-        high[i] = y + y * bound;
+        low[i] = x[i] < UNDERFLOW ? 0 : y - y * bound;
+        high[i] = x[i] < UNDERFLOW ? 0 : y + y * bound;
     }
 }
 
-TV_INLINE int needs_exact_bf16(float x, uint16_t low, uint16_t high) { return (low != high) | !(fabsf(x) < LIMIT); }
+TV_INLINE int needs_exact_bf16(float x, uint16_t low, uint16_t high)
+{
+    return ((low != high) | !(fabsf(x) < LIMIT)) & !(x < UNDERFLOW);
+}
 
 TV_CLONES static bool all_determined_bf16(const float *x, size_t n, const uint16_t *low, const uint16_t *high)
 {
@@ -144,16 +147,17 @@ TV_CLONES static bool all_determined_bf16(const float *x, size_t n, const uint16
     return !doubtful;
 }
 
-/* func x + addend: the function is rounded to binary32, the sum to binary32 and to BF16. */
-static uint16_t exact_sum(tv_func func, float x, uint16_t addend)
+/* As tv_func_sum_row. */
+static uint16_t exact_sum(float x, uint16_t addend)
 {
-    float y = tv_func_f32(func, x);
+    float y = tv_func_f32(TV_FUNC_EXP, x);
     tv_bf16_add(&y, 1, &addend);
     return tv_bf16_flushed_from_f32(y);
 }
 
-/* Without `addend` one rounding. The bounds are binary32 numbers, and no rounding exchanges two numbers, so sums with
- * the bounds are bounds of the sum. */
+/* With `addend` as tv_func_sum_row, otherwise as tv_func_bf16_row. Rounding is monotonic and the bounds are binary32
+ * numbers: the rounded exponential is between them, too, and so is its rounded sum between their rounded sums. Where
+ * both of these become the same BF16 number, sign of zero included, that is the result. */
 static void exp_bf16(const float *x, size_t n, const uint16_t *addend, uint16_t *y)
 {
     float low[CHUNK], high[CHUNK];
@@ -165,10 +169,10 @@ static void exp_bf16(const float *x, size_t n, const uint16_t *addend, uint16_t 
     }
     tv_bf16_narrow(low, n, first);
     tv_bf16_narrow(high, n, second);
-    bool all = all_determined_bf16(x, n, first, second);
-    for (size_t i = 0; i < n && !all; i++)
-        if (needs_exact_bf16(x[i], first[i], second[i]))
-            first[i] = addend ? exact_sum(TV_FUNC_EXP, x[i], addend[i]) : tv_func_bf16(TV_FUNC_EXP, x[i]);
+    if (!all_determined_bf16(x, n, first, second))
+        for (size_t i = 0; i < n; i++)
+            if (needs_exact_bf16(x[i], first[i], second[i]))
+                first[i] = addend ? exact_sum(x[i], addend[i]) : tv_func_bf16(TV_FUNC_EXP, x[i]);
     memcpy(y, first, n * sizeof *y);
 }
 

@@ -36,16 +36,16 @@ static inline size_t tv_gemm_panel_packed_bytes(size_t m, size_t k)
 typedef enum tv_panel_product { TV_PANEL_EXACT, TV_PANEL_GROUPED, TV_PANEL_SCALED } tv_panel_product;
 
 /* The number of zero-point corrections: per tile, per group of `group` elements, one per row. The kernels multiply
- * unsigned weights (w - min); an offset is min times the sum of the group of activations, in the form that the kernels
- * of the set add, 0 for padding rows and where a kernel multiplies signed ones. */
+ * unsigned weights (w - min); an offset is min times the sum of the group of activations, in the form that the kernel
+ * of the product adds, 0 for padding rows and where it multiplies signed ones. */
 static inline size_t tv_gemm_panel_offset_count(size_t m, size_t k, size_t group)
 {
     return tv_ceil_div(m, TV_PANEL_TILE) * TV_PANEL_TILE * tv_ceil_div(k, group);
 }
 
 typedef struct tv_gemm_panel_set {
-    /* Packs activations A[m][k] and computes their offsets: for groups of 32 if they are GROUPED, where k is a multiple
-     * of 32, otherwise of k. */
+    /* Packs activations A[m][k] for one of the products and computes their offsets: GROUPED for groups of 32, of which
+     * k is a multiple, otherwise for groups of k. SCALED: no activation is -128. */
     void (*pack)(const int8_t *a, size_t m, size_t k, unsigned bits, tv_panel_product product, int8_t *packed,
                  int32_t *offsets);
 
@@ -63,7 +63,7 @@ typedef struct tv_gemm_panel_set {
                              const float *old, float *out, size_t step);
 
     /* SCALED: the product of `multiply`, scaled to BF16: y[i * step + r] = exact * row_scales[i] * scales[r], and with
-     * `add` + y[i * step + r], each operation rounded as by tv_bf16_scale. No activation is -128. */
+     * `add` + y[i * step + r], each operation rounded as by tv_bf16_scale. */
     void (*multiply_scaled)(const tv_gemm_panel_weights *w, size_t from, size_t count, const int8_t *packed,
                             const int32_t *offsets, size_t m, const float *row_scales, const float *scales, bool add,
                             uint16_t *y, size_t step);

@@ -6,7 +6,7 @@
 #include "kernels/gemm.h"
 
 typedef struct tv_quantized_row {
-    uint16_t absmax; /* as tv_bf16_absmax; not finite: the other results mean nothing */
+    uint16_t absmax; /* as tv_bf16_absmax; not finite: the other results, also q, are unspecified */
     float scale;     /* tv_bf16_row_scale of it */
     int32_t sum;     /* of the quantized elements */
 } tv_quantized_row;

@@ -27,8 +27,8 @@ typedef struct tv_sfu_scaling {
     bool divide, differences;
 } tv_sfu_scaling;
 
-/* out[i] = x[i] scaled, the exact value rounded to BF16 once; with `addend` as tv_sfu_function. y is memory for n
- * numbers, which become unspecified. */
+/* out[i] = x[i] scaled, the exact value rounded to BF16 once; with `addend` as tv_sfu_function. y is scratch
+ * memory for n numbers. */
 void tv_sfu_scale(const tv_sfu_scaling *scaling, const float *x, size_t n, const uint16_t *addend, float *y,
                   uint16_t *out);
 

@@ -274,56 +274,65 @@ static void scaled_panels_equal_exact_sums_rounded_to_bf16(void **state)
         }
 }
 
-/* One result is unusual, those that are computed with it are not. */
-static void check_unusual_result(const tv_gemm_panel_set *panel, uint32_t bits, size_t at)
+enum { UNUSUAL_ROWS = 8, UNUSUAL_K_MAX = 96 };
+
+/* Result `at` is x + addend, all others are 1 + x or 2, which are ordinary for an ordinary x. */
+static void check_unusual_result(const tv_gemm_panel_set *panel, unsigned bits, size_t k, float x, uint16_t addend,
+                                 size_t at)
 {
-    enum { INPUTS = 8, K = 64 };
-    int8_t inputs[INPUTS * K] = {0};
-    uint8_t weights[TV_PANEL_PAIR * K / 2] = {0};
-    int8_t packed[INPUTS * K];
-    int32_t offsets[INPUTS];
-    float row_scales[INPUTS], scales[TV_PANEL_PAIR];
-    uint16_t y[INPUTS * TV_PANEL_PAIR];
-    for (size_t i = 0; i < INPUTS; i++) {
-        inputs[i * K] = 1;
+    int8_t inputs[UNUSUAL_ROWS * UNUSUAL_K_MAX] = {0}, packed[UNUSUAL_ROWS * UNUSUAL_K_MAX];
+    uint8_t weights[TV_PANEL_PAIR * UNUSUAL_K_MAX] = {0};
+    int32_t offsets[UNUSUAL_ROWS];
+    float row_scales[UNUSUAL_ROWS], scales[TV_PANEL_PAIR];
+    uint16_t y[UNUSUAL_ROWS * TV_PANEL_PAIR];
+    const size_t stride = k * bits / 8;
+    for (size_t i = 0; i < UNUSUAL_ROWS; i++) {
+        inputs[i * k] = 1;
         row_scales[i] = 1;
     }
     for (size_t r = 0; r < TV_PANEL_PAIR; r++) {
-        weights[r * K / 2] = 1;
-        scales[r] = r == at % TV_PANEL_PAIR ? tv_f32_of_bits(bits) : 1;
+        weights[r * stride] = 1;
+        scales[r] = r == at % TV_PANEL_PAIR ? x : 1;
     }
     for (size_t i = 0; i < TV_COUNTOF(y); i++)
-        y[i] = i == at ? 0 : TV_BF16_ONE;
-    panel->pack(inputs, INPUTS, K, 4, TV_PANEL_SCALED, packed, offsets);
-    panel->multiply_scaled(&(tv_gemm_panel_weights){.rows = weights, .bits = 4, .k = K, .stride = K / 2}, 0,
-                           TV_PANEL_PAIR, packed, offsets, INPUTS, row_scales, scales, true, y, TV_PANEL_PAIR);
+        y[i] = i == at ? addend : TV_BF16_ONE;
+    panel->pack(inputs, UNUSUAL_ROWS, k, bits, TV_PANEL_SCALED, packed, offsets);
+    panel->multiply_scaled(&(tv_gemm_panel_weights){.rows = weights, .bits = bits, .k = k, .stride = stride}, 0,
+                           TV_PANEL_PAIR, packed, offsets, UNUSUAL_ROWS, row_scales, scales, true, y, TV_PANEL_PAIR);
     for (size_t i = 0; i < TV_COUNTOF(y); i++)
-        assert_int_equal(y[i],
-                         expected_scaled(1, 1, scales[i % TV_PANEL_PAIR], &(uint16_t){i == at ? 0 : TV_BF16_ONE}));
+        assert_int_equal(
+            y[i], expected_scaled(1, 1, scales[i % TV_PANEL_PAIR], i == at ? &addend : &(uint16_t){TV_BF16_ONE}));
 }
 
 static void an_unusual_result_is_rounded_as_by_the_scalar_function(void **state)
 {
     (void)state;
-    static const uint32_t unusual[] = {0,
-                                       1,
-                                       TV_BF16_NORMAL_FROM - 0x4000,
-                                       TV_BF16_NORMAL_FROM - 1,
-                                       TV_BF16_NORMAL_FROM,
-                                       TV_BF16_NORMAL_FROM + 1,
-                                       0x3F808000, /* ties */
-                                       0x3F818000,
-                                       TV_F32_MAX,
-                                       TV_F32_INF,
-                                       TV_F32_INF + 1,
-                                       TV_F32_NAN,
-                                       0x7FE12345};
-    for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++) {
-        const tv_gemm_panel_set *panel = tv_gemm_panel((tv_cpu_level)level);
-        for (size_t at = 0; panel && at < 8 * TV_PANEL_PAIR; at++)
-            for (size_t i = 0; i < 2 * TV_COUNTOF(unusual); i++)
-                check_unusual_result(panel, unusual[i / 2] | (i % 2 ? TV_F32_SIGN : 0), at);
-    }
+    static const uint32_t products[] = {0,
+                                        1,
+                                        TV_BF16_NORMAL_FROM - 0x4000,
+                                        TV_BF16_NORMAL_FROM - 1,
+                                        TV_BF16_NORMAL_FROM,
+                                        TV_BF16_NORMAL_FROM + 1,
+                                        0x3F808000, /* ties */
+                                        0x3F818000,
+                                        TV_F32_MAX};
+    static const uint16_t addends[] = {TV_BF16_MAX, TV_BF16_INF, TV_BF16_INF + 1, TV_BF16_NAN,
+                                       0x7FE1,      1,           0x007F,          0x0080};
+    static const size_t lengths[] = {32, 64, 96};
+    for (unsigned level = 0; level <= (unsigned)tv_cpu_host(); level++)
+        for (size_t at = 0; at < UNUSUAL_ROWS * TV_PANEL_PAIR; at++) {
+            const tv_gemm_panel_set *panel = tv_gemm_panel((tv_cpu_level)level);
+            const unsigned bits = at % 3 ? 4 : 8;
+            const size_t k = lengths[at / 3 % TV_COUNTOF(lengths)];
+            for (size_t i = 0; panel && i < 2 * TV_COUNTOF(products); i++)
+                check_unusual_result(panel, bits, k, tv_f32_of_bits(products[i / 2] | (i % 2 ? TV_F32_SIGN : 0)), 0,
+                                     at);
+            for (size_t i = 0; panel && i < 2 * TV_COUNTOF(addends); i++) {
+                const uint16_t addend = (uint16_t)(addends[i / 2] | (i % 2 ? TV_BF16_SIGN : 0));
+                check_unusual_result(panel, bits, k, tv_f32_of_bits(1), addend, at);
+                check_unusual_result(panel, bits, k, INFINITY, addend, at);
+            }
+        }
 }
 
 /* Rows of the maximum length with weights and inputs at their limits: the sums of INT8 use all 32 bits. */

@@ -137,6 +137,22 @@ static void check_activations(tv_cpu_level level, const uint16_t *x, size_t n, u
     assert_int_equal(row.sum, sum);
 }
 
+/* Every number in a row of 32 and of 64: among zeros, and beside a number whose exponent is up to 7 larger, with which
+ * its quotient has fewer digits. */
+static void check_short_rows(tv_cpu_level level)
+{
+    uint16_t x[64] = {0};
+    for (uint32_t i = 0; i < 1 << 16; i++)
+        for (size_t n = 32; n <= 64; n += 32) {
+            const size_t at = i % n, other = (at + 1) % n;
+            x[at] = (uint16_t)i;
+            check_activations(level, x, n, 0, i % 2);
+            x[other] = (uint16_t)((i & 0x7F80) + (i % 8 << 7)) & 0x7FFF;
+            check_activations(level, x, n, 0, i / 8 % 2);
+            x[at] = x[other] = 0;
+        }
+}
+
 static void activations_are_quantized_as_the_exact_quotients_at_every_level(void **state)
 {
     (void)state;
@@ -148,6 +164,7 @@ static void activations_are_quantized_as_the_exact_quotients_at_every_level(void
             x[0] = (uint16_t)i;
             check_activations((tv_cpu_level)level, x, 1, scales[i % TV_COUNTOF(scales)], i % 2);
         }
+        check_short_rows((tv_cpu_level)level);
         for (unsigned round = 0; round < 20 * ROUNDS; round++) {
             size_t n = unit_below(&rng, 3) ? 1 + unit_below(&rng, round % 8 ? 130 : ACTIVATIONS_MAX)
                                            : 32 + 32 * unit_below(&rng, 2);

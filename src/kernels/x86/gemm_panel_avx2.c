@@ -37,7 +37,7 @@ enum {
 
 /* Half of the products of a group, or of a short row, are added to each 16 bits. */
 _Static_assert(NIBBLE * 128 * GROUP / 2 <= INT16_MAX, "sums of groups of unsigned weights fit 16 bits");
-_Static_assert(8 * 127 * SHORT_ROW / 2 <= INT16_MAX, "sums of short rows of signed weights fit 16 bits");
+_Static_assert(8 * 127 * SHORT_ROW / 2 <= INT16_MAX, "sums of short rows of signed weights without -128 fit 16 bits");
 
 #define TARGET __attribute__((target("avx2")))
 
@@ -78,12 +78,12 @@ TARGET TV_INLINE void transpose(__m256i v[WORDS])
         v[i] = t[i];
 }
 
-/* v[s] = word s of 8 rows from row `row` on, `every` rows apart, of which those below `count` exist and have `bytes`
+/* v[s] = word s of 8 rows from row `row` on, `row_step` apart, of which those below `count` exist and have `bytes`
  * bytes, up to 32; the rest is zeros. */
-TARGET TV_INLINE void load_words(const void *rows, size_t stride, size_t row, size_t every, size_t count, size_t bytes,
-                                 __m256i v[WORDS])
+TARGET TV_INLINE void load_words(const void *rows, size_t stride, size_t row, size_t row_step, size_t count,
+                                 size_t bytes, __m256i v[WORDS])
 {
-    for (size_t i = 0, r = row; i < WORDS; i++, r += every)
+    for (size_t i = 0, r = row; i < WORDS; i++, r += row_step)
         v[i] = load_partial(tv_panel_row(rows, stride, r), r < count ? bytes : 0);
     transpose(v);
 }
@@ -112,10 +112,10 @@ TARGET TV_INLINE void pack_panels(const tv_gemm_panel_weights *w, size_t row, si
 {
     for (size_t r = 0; r < PAIR; r += WORDS) {
         uint8_t *to = panels + r / ROWS * ROWS * ROW_BYTES + r % ROWS * STEP;
-        const size_t first = interleaved ? r / ROWS * ROWS + r % ROWS / WORDS : r, every = interleaved ? VECTORS : 1;
+        const size_t first = interleaved ? r / ROWS * ROWS + r % ROWS / WORDS : r, row_step = interleaved ? VECTORS : 1;
         for (size_t at = 0; at < length; at += VECTOR) {
             __m256i v[WORDS];
-            load_words(w->rows + row * w->stride + from + at, w->stride, first, every, count,
+            load_words(w->rows + row * w->stride + from + at, w->stride, first, row_step, count,
                        length - at < VECTOR ? length - at : VECTOR, v);
             for (size_t s = 0; s < WORDS; s++, to += 2 * HALF)
                 store_halves(w->bits, v[s], to);
@@ -163,11 +163,11 @@ TARGET TV_INLINE __m256i sum_halves(const __m256i v[WORDS])
 /* The sums of two halves. */
 TARGET TV_INLINE __m256i widen(__m256i halves) { return _mm256_madd_epi16(halves, _mm256_set1_epi16(1)); }
 
-/* Whether the sums of scaled rows begin with their offsets, which are halves modulo 2^16. Otherwise offsets have 32
- * bits. */
+/* Whether scaled rows are added in 16 bits: their offsets are two halves modulo 2^16, which are added before widening.
+ * Otherwise an offset has 32 bits. */
 TV_INLINE bool is_short_row(unsigned bits, size_t length) { return bits == 4 && length <= SHORT_ROW; }
 
-/* The minimum INT4 weight, -8, times the sums, which are 0 for INT8. */
+/* The minimum INT4 weight, -8, times the sums, which are 0 for INT8. `halves`: of 16 bits each. */
 TARGET TV_INLINE void store_offsets(bool halves, __m256i sums, int32_t *offsets)
 {
     const __m256i zero = _mm256_setzero_si256();
@@ -297,9 +297,11 @@ TARGET TV_INLINE void multiply_short_rows(const uint8_t *panel, size_t length, c
                                           const int32_t *offsets, __m256i sums[TILE_STEP][VECTORS])
 {
     clear(sums);
-    if (length == SHORT_ROW) {
+    if (length == SHORT_ROW) { /* constant lengths, so that loops are unrolled */
         add_rows(4, panel, GROUP, tile, sums);
         add_rows(4, panel + panel_bytes(4, GROUP), GROUP, tile + tile_bytes(4, GROUP), sums);
+    } else if (length == GROUP) {
+        add_rows(4, panel, GROUP, tile, sums);
     } else {
         add_rows(4, panel, padded_length(length), tile, sums);
     }
@@ -511,8 +513,19 @@ TARGET TV_INLINE void multiply_panel(unsigned bits, const uint8_t *panel, size_t
     }
 }
 
-/* Scales four rows and stores them in y. False, and nothing is stored, if a result is NaN or tiny (or 0): rounding
- * these too would take twice as many instructions. */
+/* Whether a rounded magnitude may be that of a number that is flushed: from the smallest subnormal number to the
+ * smallest normal one. Not inlined, because it is rare and needs registers. */
+TARGET __attribute__((noinline)) static bool has_tiny(const __m256i rounded[TILE_STEP])
+{
+    const __m256i last = _mm256_set1_epi16(TV_BF16_NORMAL_FROM >> 16); /* minus 1: 0 becomes the maximum */
+    __m256i min = _mm256_set1_epi16(-1);
+    for (unsigned i = 0; i < TILE_STEP; i++)
+        min = _mm256_min_epu16(min, _mm256_sub_epi16(tv_bf16_abs_x16(rounded[i]), _mm256_set1_epi16(1)));
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi16(_mm256_min_epu16(min, last), min)) != 0;
+}
+
+/* Scales four rows and stores them in y. False, and nothing is stored, if a result is NaN or is flushed: rounding these
+ * too would take twice as many instructions. */
 TARGET TV_INLINE bool store_ordinary(__m256i sums[TILE_STEP][VECTORS], const float *row_scales,
                                      const __m256 scales[VECTORS], bool add, uint16_t *y, size_t step)
 {
@@ -530,9 +543,10 @@ TARGET TV_INLINE bool store_ordinary(__m256i sums[TILE_STEP][VECTORS], const flo
     }
     const __m256i from = _mm256_set1_epi32((int)(2 * TV_BF16_NORMAL_FROM)),
                   to = _mm256_set1_epi32((int)(2 * TV_F32_INF)),
-                  ordinary = _mm256_and_si256(_mm256_cmpeq_epi32(_mm256_max_epu32(min, from), min),
-                                              _mm256_cmpeq_epi32(_mm256_min_epu32(max, to), max));
-    if (_mm256_movemask_epi8(ordinary) != -1)
+                  normal = _mm256_cmpeq_epi32(_mm256_max_epu32(min, from), min),
+                  number = _mm256_cmpeq_epi32(_mm256_min_epu32(max, to), max);
+    if (_mm256_movemask_epi8(_mm256_and_si256(number, normal)) != -1 &&
+        (_mm256_movemask_epi8(number) != -1 || has_tiny(out)))
         return false;
     for (unsigned i = 0; i < TILE_STEP; i++)
         store256(y + i * step, out[i]);
@@ -540,7 +554,7 @@ TARGET TV_INLINE bool store_ordinary(__m256i sums[TILE_STEP][VECTORS], const flo
 }
 
 /* Row `first` of the activations and up to three others, in `tile`, times a panel, the rows of weights from `row` on.
- * Any number of rows, and any results. */
+ * The slow path, for any number of rows and any results; a function of its own, because its code is long. */
 TARGET __attribute__((noinline)) static void scale_any_rows(unsigned bits, bool add, const uint8_t *panel,
                                                             size_t length, const int8_t *tile, size_t first,
                                                             const tv_panel_scaled *p, size_t row,
@@ -555,14 +569,15 @@ TARGET __attribute__((noinline)) static void scale_any_rows(unsigned bits, bool 
     for (size_t i = 0; i < TILE_STEP && first + i < p->m; i++) {
         uint16_t *y = p->y + (first + i) * p->step + row, whole[ROWS] = {0};
         __m256 x[VECTORS];
-        memcpy(whole, y, count * sizeof *y);
+        if (add)
+            memcpy(whole, y, count * sizeof *y);
         scale_row(sums[i], p->row_scales[first + i], scales, add, whole, x);
         store256(whole, tv_bf16_flushed_from_f32_2x8(x[0], x[1]));
         memcpy(y, whole, count * sizeof *y);
     }
 }
 
-/* The same, mostly of four rows with ordinary results. */
+/* The same, with the fast path for four rows and a whole panel. */
 TARGET TV_INLINE void scale_rows(unsigned bits, bool add, const uint8_t *panel, size_t length, const int8_t *tile,
                                  size_t first, const tv_panel_scaled *p, size_t row, const __m256 scales[VECTORS])
 {

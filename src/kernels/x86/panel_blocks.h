@@ -70,8 +70,8 @@ typedef struct tv_panel_steps {
     void (*store_totals)(const float *p, size_t used, size_t count, size_t m, const float *old, float *out,
                          size_t step);
 
-    /* As tv_gemm_panel_set.multiply_scaled, of rows of up to TV_PANEL_BLOCK bytes, which it packs in an order of its
-     * own. Exact sums of longer rows, of several blocks, are scaled afterwards. */
+    /* As tv_gemm_panel_set.multiply_scaled, of rows of up to TV_PANEL_BLOCK bytes, which it packs in any order. Exact
+     * sums of longer rows, of several blocks, are scaled afterwards. */
     void (*multiply_scaled)(const tv_gemm_panel_weights *w, size_t from, const tv_panel_scaled *p);
 } tv_panel_steps;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The quantization of a vector of BF16 with AVX2 and AVX-512, by beats of 32 elements. Those of even and of odd index,
- * which are packed apart, are the halves of lanes of 32 bits. */
+/* The quantization of a vector of BF16 with AVX2 and AVX-512, by beats of 32 elements, or whole rows of 64. Those of
+ * even and of odd index, which are packed apart, are the halves of lanes of 32 bits. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -16,7 +16,7 @@ enum {
     HALF = TV_S4_BLOCK / 2,
     BEATS_PER_BLOCK = TV_S4_BLOCK / TV_S4_BEAT,
     QUOTIENT_MAX = 127,
-    SHORT = 2 * TV_S4_BEAT /* elements of a short row */
+    SHORT_ROW = 2 * TV_S4_BEAT /* elements */
 };
 
 /* A scale, of which a power of two is multiplied by its inverse: the same quotients, without division. */
@@ -118,13 +118,13 @@ TARGET_AVX2 TV_INLINE int32_t reduce_sum_avx2(__m256i sum)
     return _mm_cvtsi128_si32(two) + _mm_extract_epi32(two, 1);
 }
 
-/* The numbers of even, or of odd, index of a short row, times a power of two that makes them less than 128.5: bytes in
- * their order. */
-TARGET_AVX2 TV_INLINE __m256i short_bytes_avx2(const __m256i x[SHORT / 16], bool odd, float inverse)
+/* The numbers of even, or of odd, index of a short row, times a power of two that makes their magnitudes at most 127.5:
+ * bytes in their order. */
+TARGET_AVX2 TV_INLINE __m256i short_bytes_avx2(const __m256i x[SHORT_ROW / 16], bool odd, float inverse)
 {
     const __m256 factor = _mm256_set1_ps(inverse);
-    __m256i lanes[SHORT / 16];
-    for (unsigned i = 0; i < SHORT / 16; i++)
+    __m256i lanes[SHORT_ROW / 16];
+    for (unsigned i = 0; i < SHORT_ROW / 16; i++)
         lanes[i] =
             _mm256_cvtps_epi32(_mm256_mul_ps(odd ? tv_bf16_odd_to_f32_x8(x[i]) : tv_bf16_even_to_f32_x8(x[i]), factor));
     __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(lanes[0], lanes[1]), _mm256_packs_epi32(lanes[2], lanes[3])),
@@ -134,16 +134,16 @@ TARGET_AVX2 TV_INLINE __m256i short_bytes_avx2(const __m256i x[SHORT / 16], bool
 
 TARGET_AVX2 TV_INLINE void store_avx2(int8_t *to, __m256i bytes) { _mm256_storeu_si256((__m256i *)(void *)to, bytes); }
 
-/* A row of SHORT elements, or of a beat, with a dynamic scale, as most have: no lane is flushed or clamped, because
- * quotients are less than 128.5, and those of subnormals are rounded to 0. False, without results: it has a smaller
- * scale. */
+/* A row of SHORT_ROW elements, or of a beat, with a dynamic scale, as most have. Magnitudes of quotients are at most
+ * 127.5, so saturation to bytes and a maximum with -127 clamp them, and subnormals are rounded to 0 unless the scale is
+ * too small: then false, and q is unchanged. */
 TARGET_AVX2 TV_INLINE bool quantize_short_avx2(const uint8_t *x, size_t n, bool pack, int8_t *q, tv_quantized_row *row)
 {
     const float subnormals_vanish_from = 0x1p-125f;
-    const bool whole = n == SHORT;
+    const bool whole = n == SHORT_ROW;
     const __m256i zero = _mm256_setzero_si256(), ones = _mm256_set1_epi8(1),
-                  all[SHORT / 16] = {load_avx2(x), load_avx2(x + 32), whole ? load_avx2(x + 64) : zero,
-                                     whole ? load_avx2(x + 96) : zero};
+                  all[SHORT_ROW / 16] = {load_avx2(x), load_avx2(x + 32), whole ? load_avx2(x + 64) : zero,
+                                         whole ? load_avx2(x + 96) : zero};
     row->absmax = reduce_max_avx2(_mm256_max_epu16(max_abs_avx2(all[0], all[1]), max_abs_avx2(all[2], all[3])));
     row->scale = tv_bf16_row_scale(row->absmax, 0);
     if (row->scale < subnormals_vanish_from)
@@ -153,9 +153,9 @@ TARGET_AVX2 TV_INLINE bool quantize_short_avx2(const uint8_t *x, size_t n, bool 
                   pairs = _mm256_add_epi16(_mm256_maddubs_epi16(ones, even), _mm256_maddubs_epi16(ones, odd));
     if (pack) {
         store_avx2(q, even);
-        store_avx2(q + SHORT / 2, zero);
+        store_avx2(q + SHORT_ROW / 2, zero);
         store_avx2(q + HALF, odd);
-        store_avx2(q + HALF + SHORT / 2, zero);
+        store_avx2(q + HALF + SHORT_ROW / 2, zero);
     } else {
         __m256i low = _mm256_unpacklo_epi8(even, odd), high = _mm256_unpackhi_epi8(even, odd);
         store_avx2(q, _mm256_permute2x128_si256(low, high, 0x20));
@@ -170,7 +170,7 @@ TARGET_AVX2 void tv_quantize_bf16_avx2(const uint8_t *x, size_t n, uint16_t act_
                                        tv_quantized_row *row)
 {
     __m256i max = _mm256_setzero_si256(), sum = max;
-    if (!act_scale && ((n == SHORT && quantize_short_avx2(x, SHORT, pack, q, row)) ||
+    if (!act_scale && ((n == SHORT_ROW && quantize_short_avx2(x, SHORT_ROW, pack, q, row)) ||
                        (n == TV_S4_BEAT && quantize_short_avx2(x, TV_S4_BEAT, pack, q, row))))
         return;
     for (size_t at = 0; at < n; at += TV_S4_BEAT) {

@@ -113,10 +113,12 @@ bool pccx_pack_product(pccx_machine *m, const pccx_op *op, pccx_product *p, uint
         return pack_rows(m, op, p, (int8_t *)quantized, packed);
     tv_quantized_row q;
     m->quantize(pccx_l2_at(m, op->src), op->k, op->act_scale, true, (int8_t *)packed, &q);
+    if (!tv_bf16_is_finite(q.absmax))
+        return false;
     p->gemv.packed = (int8_t *)packed;
     p->gemv.sum = q.sum;
     p->gemv.vector_scale = q.scale;
-    return tv_bf16_is_finite(q.absmax);
+    return true;
 }
 
 /* ---- Results ---- */
