@@ -265,9 +265,9 @@ typedef struct tv_asm_job {
     int host_error; /* errno of an included file that could not be read because of the host; reported */
 } tv_asm_job;
 
-/* lexer.c: tv_lex_next advances to the next token and returns it; tv_lex_peek returns it without advancing. */
+/* lexer.c: tv_lex_next advances to the next token, job->lexer.token; tv_lex_peek returns it without advancing. */
 void tv_lex_begin(tv_asm_job *job, tv_sv line);
-tv_token tv_lex_next(tv_asm_job *job);
+void tv_lex_next(tv_asm_job *job);
 tv_token tv_lex_peek(tv_asm_job *job);
 bool tv_lex_is(const tv_asm_job *job, unsigned op);
 bool tv_lex_accept(tv_asm_job *job, unsigned op);

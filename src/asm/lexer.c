@@ -157,7 +157,7 @@ static void lex_punct(tv_lexer *lexer)
         lexer->pos++;
 }
 
-tv_token tv_lex_next(tv_asm_job *job)
+void tv_lex_next(tv_asm_job *job)
 {
     tv_lexer *lexer = &job->lexer;
     lexer->prev_end = lexer->pos;
@@ -181,7 +181,6 @@ tv_token tv_lex_next(tv_asm_job *job)
     else
         lex_punct(lexer);
     lexer->token.text = (tv_sv){lexer->line.ptr + start, lexer->pos - start};
-    return lexer->token;
 }
 
 void tv_lex_begin(tv_asm_job *job, tv_sv line)
@@ -196,7 +195,8 @@ tv_token tv_lex_peek(tv_asm_job *job)
     unsigned errors = job->errors;
     const tv_diag_sink *sink = job->sink;
     job->sink = NULL; /* its errors are reported when it becomes the current token */
-    tv_token token = tv_lex_next(job);
+    tv_lex_next(job);
+    tv_token token = job->lexer.token;
     job->sink = sink;
     job->errors = errors;
     job->lexer = saved;
