@@ -10,6 +10,8 @@
 #include "program/elf.h"
 #include "program/program.h"
 
+enum { LINE_BYTES = 8 };
+
 /* A section; `data` NULL: SHT_NOBITS of `size` bytes, or empty. */
 typedef struct section {
     uint32_t name; /* offset in .shstrtab */
@@ -17,6 +19,7 @@ typedef struct section {
     uint64_t flags, entry_size;
     uint64_t addr, align, offset;
     const void *data;
+    const tv_line_entry *lines; /* instead of `data`; converted while they are written, because they may be many */
     uint64_t size;
 } section;
 
@@ -24,7 +27,7 @@ typedef struct section {
 typedef struct writer {
     TV_VEC(section) sections; /* the empty one of index 0 is the first */
     tv_buf names;             /* .shstrtab */
-    tv_buf symbols, symbol_names, note, requirements, lines, files, streams[TV_STREAMS_MAX];
+    tv_buf symbols, symbol_names, note, requirements, files, streams[TV_STREAMS_MAX];
     size_t text_index, data_index;
 } writer;
 
@@ -142,13 +145,14 @@ static void add_lines(writer *w, const tv_program *program)
 {
     if (!program->lines.data)
         return;
-    for (uint64_t i = 0; i < program->instruction_count; i++) {
-        tv_buf_le(&w->lines, program->lines.data[i].file_column, 4);
-        tv_buf_le(&w->lines, program->lines.data[i].line, 4);
-    }
     for (uint64_t i = 0; i < program->file_count; i++)
         tv_buf_append(&w->files, program->files[i], strlen(program->files[i]) + 1);
-    add_buffer(w, TV_ELF_LINES, SHT_PROGBITS, &w->lines, 4, 8);
+    add_section(w, TV_ELF_LINES,
+                (section){.type = SHT_PROGBITS,
+                          .entry_size = LINE_BYTES,
+                          .align = 4,
+                          .lines = program->lines.data,
+                          .size = program->instruction_count * LINE_BYTES});
     add_buffer(w, TV_ELF_FILES, SHT_PROGBITS, &w->files, 1, 0);
 }
 
@@ -179,7 +183,7 @@ static void add_all(writer *w, const tv_program *program)
 static bool has_failed(const writer *w)
 {
     bool failed = w->sections.failed || w->names.failed || w->symbols.failed || w->symbol_names.failed ||
-                  w->note.failed || w->requirements.failed || w->lines.failed || w->files.failed;
+                  w->note.failed || w->requirements.failed || w->files.failed;
     for (unsigned k = 0; k < TV_STREAMS_MAX; k++)
         failed = failed || w->streams[k].failed;
     return failed;
@@ -187,7 +191,7 @@ static bool has_failed(const writer *w)
 
 static void free_writer(writer *w)
 {
-    tv_buf *bufs[] = {&w->names, &w->symbols, &w->symbol_names, &w->note, &w->requirements, &w->lines, &w->files};
+    tv_buf *bufs[] = {&w->names, &w->symbols, &w->symbol_names, &w->note, &w->requirements, &w->files};
     for (size_t i = 0; i < TV_COUNTOF(bufs); i++)
         tv_buf_fini(bufs[i]);
     for (unsigned k = 0; k < TV_STREAMS_MAX; k++)
@@ -260,6 +264,20 @@ static void put_section_header(FILE *out, const section *s)
     put(out, s->entry_size, 8);
 }
 
+static void put_lines(FILE *out, const tv_line_entry *lines, uint64_t count)
+{
+    enum { CHUNK = 1024 };
+    uint8_t raw[CHUNK * LINE_BYTES];
+    for (uint64_t i = 0, n; i < count; i += n) {
+        n = tv_min_u64(count - i, CHUNK);
+        for (uint64_t k = 0; k < n; k++) {
+            tv_store_le(raw + k * LINE_BYTES, lines[i + k].file_column, 4);
+            tv_store_le(raw + k * LINE_BYTES + 4, lines[i + k].line, 4);
+        }
+        fwrite(raw, LINE_BYTES, n, out);
+    }
+}
+
 static void put_file(FILE *out, writer *w)
 {
     uint64_t table = lay_out(w), offset = sizeof(Elf64_Ehdr);
@@ -270,7 +288,10 @@ static void put_file(FILE *out, writer *w)
         offset = s->offset;
         if (s->type == SHT_NOBITS || s->size == 0)
             continue;
-        fwrite(s->data, 1, s->size, out);
+        if (s->lines)
+            put_lines(out, s->lines, s->size / LINE_BYTES);
+        else
+            fwrite(s->data, 1, s->size, out);
         offset += s->size;
     }
     put_padding(out, offset, table);
