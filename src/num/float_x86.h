@@ -67,6 +67,45 @@ TV_NUM_AVX2 __m128i tv_bf16_flushed_from_f32_x8(__m256 x)
     return _mm_packus_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1));
 }
 
+/* The magnitudes of vectors of numbers, doubled, so that their signs are gone: the minimum and the maximum lane by
+ * lane.
+ */
+typedef struct tv_f32_range_x8 {
+    __m256i min, max;
+} tv_f32_range_x8;
+
+TV_NUM_AVX2 tv_f32_range_x8 tv_f32_empty_range_x8(void)
+{
+    return (tv_f32_range_x8){_mm256_set1_epi32(-1), _mm256_setzero_si256()};
+}
+
+TV_NUM_AVX2 tv_f32_range_x8 tv_f32_extend_range_x8(tv_f32_range_x8 range, __m256 x)
+{
+    __m256i bits = _mm256_castps_si256(x), doubled = _mm256_add_epi32(bits, bits);
+    return (tv_f32_range_x8){_mm256_min_epu32(range.min, doubled), _mm256_max_epu32(range.max, doubled)};
+}
+
+/* Whether no number of the range is NaN, and whether tv_bf16_flushed_from_f32 flushes none and none is 0. */
+TV_NUM_AVX2 bool tv_f32_range_has_no_nan_x8(tv_f32_range_x8 range)
+{
+    const __m256i to = _mm256_set1_epi32((int)(2 * TV_F32_INF));
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi32(_mm256_min_epu32(range.max, to), range.max)) == -1;
+}
+TV_NUM_AVX2 bool tv_f32_range_is_normal_bf16_x8(tv_f32_range_x8 range)
+{
+    const __m256i from = _mm256_set1_epi32((int)(2 * TV_BF16_NORMAL_FROM));
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi32(_mm256_max_epu32(range.min, from), range.min)) == -1;
+}
+
+/* The lanes of 16 rounded numbers that may have to be flushed: from the smallest subnormal number to the smallest
+ * normal one. Minus 1, a zero is the largest of all. */
+TV_NUM_AVX2 __m256i tv_bf16_may_be_tiny_x16(__m256i bf16)
+{
+    const __m256i last = _mm256_set1_epi16(TV_BF16_NORMAL_FROM >> 16),
+                  below = _mm256_sub_epi16(tv_bf16_abs_x16(bf16), _mm256_set1_epi16(1));
+    return _mm256_cmpeq_epi16(_mm256_min_epu16(below, last), below);
+}
+
 /* 16 numbers from those of even index, in the low halves of the lanes, and those of odd index, in the high halves. */
 TV_NUM_AVX2 __m256i tv_bf16_interleave_2x8(__m256i even, __m256i odd) { return _mm256_blend_epi16(even, odd, 0xAA); }
 

@@ -513,15 +513,13 @@ TARGET TV_INLINE void multiply_panel(unsigned bits, const uint8_t *panel, size_t
     }
 }
 
-/* Whether a rounded magnitude may be that of a number that is flushed: from the smallest subnormal number to the
- * smallest normal one. Not inlined, because it is rare and needs registers. */
-TARGET __attribute__((noinline)) static bool has_tiny(const __m256i rounded[TILE_STEP])
+/* Not inlined, because it is rare and needs registers. */
+TARGET __attribute__((noinline)) static bool may_be_tiny(const __m256i rounded[TILE_STEP])
 {
-    const __m256i last = _mm256_set1_epi16(TV_BF16_NORMAL_FROM >> 16); /* minus 1: 0 becomes the maximum */
-    __m256i min = _mm256_set1_epi16(-1);
+    __m256i tiny = _mm256_setzero_si256();
     for (unsigned i = 0; i < TILE_STEP; i++)
-        min = _mm256_min_epu16(min, _mm256_sub_epi16(tv_bf16_abs_x16(rounded[i]), _mm256_set1_epi16(1)));
-    return _mm256_movemask_epi8(_mm256_cmpeq_epi16(_mm256_min_epu16(min, last), min)) != 0;
+        tiny = _mm256_or_si256(tiny, tv_bf16_may_be_tiny_x16(rounded[i]));
+    return _mm256_movemask_epi8(tiny) != 0;
 }
 
 /* Scales four rows and stores them in y. False, and nothing is stored, if a result is NaN or is flushed: rounding these
@@ -529,24 +527,17 @@ TARGET __attribute__((noinline)) static bool has_tiny(const __m256i rounded[TILE
 TARGET TV_INLINE bool store_ordinary(__m256i sums[TILE_STEP][VECTORS], const float *row_scales,
                                      const __m256 scales[VECTORS], bool add, uint16_t *y, size_t step)
 {
-    __m256i out[TILE_STEP], min = _mm256_set1_epi32(-1), max = _mm256_setzero_si256(); /* magnitudes, doubled */
+    __m256i out[TILE_STEP];
+    tv_f32_range_x8 range = tv_f32_empty_range_x8();
     for (unsigned i = 0; i < TILE_STEP; i++) {
         __m256 x[VECTORS];
         scale_row(sums[i], row_scales[i], scales, add, y + i * step, x);
-        for (unsigned v = 0; v < VECTORS; v++) {
-            __m256i bits = _mm256_castps_si256(x[v]), doubled = _mm256_add_epi32(bits, bits);
-            min = _mm256_min_epu32(min, doubled);
-            max = _mm256_max_epu32(max, doubled);
-        }
+        for (unsigned v = 0; v < VECTORS; v++)
+            range = tv_f32_extend_range_x8(range, x[v]);
         out[i] = tv_bf16_interleave_2x8(_mm256_srli_epi32(tv_bf16_high_from_f32_x8(x[0]), 16),
                                         tv_bf16_high_from_f32_x8(x[1]));
     }
-    const __m256i from = _mm256_set1_epi32((int)(2 * TV_BF16_NORMAL_FROM)),
-                  to = _mm256_set1_epi32((int)(2 * TV_F32_INF)),
-                  normal = _mm256_cmpeq_epi32(_mm256_max_epu32(min, from), min),
-                  number = _mm256_cmpeq_epi32(_mm256_min_epu32(max, to), max);
-    if (_mm256_movemask_epi8(_mm256_and_si256(number, normal)) != -1 &&
-        (_mm256_movemask_epi8(number) != -1 || has_tiny(out)))
+    if (!tv_f32_range_has_no_nan_x8(range) || (!tv_f32_range_is_normal_bf16_x8(range) && may_be_tiny(out)))
         return false;
     for (unsigned i = 0; i < TILE_STEP; i++)
         store256(y + i * step, out[i]);
