@@ -2,7 +2,8 @@
 /* Trace events of a simulated machine, and writers of trace files.
  *
  * A machine emits the events of an instruction when its end is known, so events are not strictly ordered by time. The
- * strings of an event are valid until the sink returns. */
+ * strings of an event are valid until the sink returns; those of the library and the machine are constants, which stay
+ * where they are while the machine exists: engine, lane, reason, role, mode, and op but that of MARKER and TOKEN. */
 #ifndef TRIVET_TRACE_H
 #define TRIVET_TRACE_H
 

@@ -8,15 +8,17 @@
 /* Significant digits of times, which are derived from cycles; amounts are written exactly. */
 enum { TIME_DIGITS = 12, EXACT = 0 };
 
-void tv_trace_encoder_init(tv_trace_encoder *t, FILE *out, tv_trace_format format, double clock_hz)
+void tv_trace_encoder_init(tv_trace_encoder *t, FILE *out, tv_trace_format format, double clock_hz, bool is_live)
 {
     tv_json_writer_init_file(&t->json, out, TV_JSON_COMPACT);
     t->format = format;
     t->clock_hz = clock_hz > 0 ? clock_hz : 1e9;
+    t->is_live = is_live;
     t->counter_cycle = 0;
     t->track_count = 0;
     t->member = NULL;
     t->value = (tv_buf){0};
+    memset(t->found, 0, sizeof t->found);
     memset(t->engines, 0, sizeof t->engines);
     t->packets.interned = (tv_buf){0};
     if (format == TV_TRACE_PFTRACE)
@@ -156,7 +158,15 @@ static unsigned track_of(tv_trace_encoder *t, const tv_event *e)
 {
     if (e->kind == TV_EVENT_TOKEN)
         return find_track(t, "tokens");
-    return e->engine ? find_track(t, e->lane ? e->lane : e->engine) : 0;
+    if (!e->engine)
+        return 0;
+    const char *name = e->lane ? e->lane : e->engine;
+    unsigned slot = tv_packet_slot(name, TRACKS_FOUND);
+    if (!t->is_live || t->found[slot].from != name) {
+        t->found[slot].from = name;
+        t->found[slot].track = find_track(t, name);
+    }
+    return t->found[slot].track;
 }
 
 /* Reserved color names of the trace viewer, so that a stall reason keeps its color; Perfetto colors by name. */
@@ -332,8 +342,10 @@ static bool names_engine(tv_trace_encoder *t, const tv_event *e, unsigned track)
     if (!e->engine || track == 0 || e->kind == TV_EVENT_TOKEN)
         return e->engine != NULL;
     char *known = t->engines[track - 1].name;
-    if (strcmp(known, e->engine) == 0 && *known && t->engines[track - 1].id == e->engine_id)
+    bool is_known = t->is_live && t->engines[track - 1].from == e->engine;
+    if (*known && t->engines[track - 1].id == e->engine_id && (is_known || strcmp(known, e->engine) == 0))
         return false;
+    t->engines[track - 1].from = e->engine;
     bool fits = strlen(e->engine) < TRACK_NAME;
     snprintf(known, TRACK_NAME, "%s", fits ? e->engine : "");
     t->engines[track - 1].id = e->engine_id;
@@ -343,7 +355,7 @@ static bool names_engine(tv_trace_encoder *t, const tv_event *e, unsigned track)
 static void encode_packets_of_event(tv_trace_encoder *t, const tv_event *e)
 {
     unsigned track = track_of(t, e);
-    tv_packets_event(&t->packets, e, track, names_engine(t, e, track));
+    tv_packets_event(&t->packets, e, track, names_engine(t, e, track), t->is_live);
 }
 
 /* ---- The document ---- */

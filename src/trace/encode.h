@@ -11,16 +11,22 @@
 /* The version of all forms. The reader accepts every minor version, and major version 1. */
 #define TV_TRACE_VERSION "2.0"
 
-enum { TV_TRACE_VERSION_MAJOR = 2, TRACKS_MAX = 256, TRACK_NAME = 64 };
+enum { TV_TRACE_VERSION_MAJOR = 2, TRACKS_MAX = 256, TRACK_NAME = 64, TRACKS_FOUND = 64 };
 
 typedef struct tv_trace_encoder {
     tv_json_writer json; /* the caller writes the values of members through it */
     tv_trace_format format;
     double clock_hz;
+    bool is_live; /* events are those of a machine, whose constant texts (tv_event) are known by their addresses */
     uint64_t counter_cycle;              /* Chrome: up to which the bandwidth counter is written */
     char tracks[TRACKS_MAX][TRACK_NAME]; /* not JSON: names of engines that have a track, and "tokens" */
     unsigned track_count;
     struct {
+        const char *from;
+        unsigned track;
+    } found[TRACKS_FOUND]; /* live: tracks by the addresses of their names */
+    struct {
+        const char *from;      /* live: its address */
         char name[TRACK_NAME]; /* "": none */
         unsigned id;
     } engines[TRACKS_MAX]; /* packets: the latest that the events of a track name */
@@ -34,8 +40,9 @@ typedef struct tv_trace_extras {
     const tv_json_value *members, *details;
 } tv_trace_extras;
 
-/* `encoder` is storage of the caller, which ends it with tv_trace_encoder_fini. */
-void tv_trace_encoder_init(tv_trace_encoder *encoder, FILE *out, tv_trace_format format, double clock_hz);
+/* `encoder` is storage of the caller, which ends it with tv_trace_encoder_fini. `is_live`: all events are those of one
+ * machine, which exists longer. */
+void tv_trace_encoder_init(tv_trace_encoder *encoder, FILE *out, tv_trace_format format, double clock_hz, bool is_live);
 void tv_trace_encoder_fini(tv_trace_encoder *encoder);
 
 /* In this order:

@@ -199,6 +199,7 @@ static void intern(tv_packets *t, unsigned map, uint64_t id, tv_sv text)
 static void clear_state(tv_packets *t)
 {
     uint8_t head[HEAD_BYTES], *p = put_sequence(head, FLAG_CLEARED);
+    memset(t->found, 0, sizeof t->found);
     memset(t->texts, 0, sizeof t->texts);
     memset(t->sources, 0, sizeof t->sources);
     t->text_count = 0;
@@ -218,14 +219,9 @@ static void clear_state(tv_packets *t)
     t->interned.len = 0;
 }
 
-/* The text in the table, which gets it if necessary; NULL: it is too long, or empty. */
-static tv_packet_text *find_text(tv_packets *t, const char *text)
+/* Finds the text by its hash, or adds it, and notes at `slot` where it is. NULL: it is too long. */
+static tv_packet_text *add_text(tv_packets *t, const char *text, unsigned slot)
 {
-    if (!*text)
-        return NULL;
-    unsigned slot = (unsigned)((uintptr_t)text >> 2 ^ (uintptr_t)text >> 10) % PACKET_FOUND;
-    if (t->found[slot].from == text && strcmp(t->texts[t->found[slot].index].text, text) == 0)
-        return &t->texts[t->found[slot].index];
     size_t length = strlen(text);
     if (length >= PACKET_TEXT)
         return NULL;
@@ -241,12 +237,24 @@ static tv_packet_text *find_text(tv_packets *t, const char *text)
     return &t->texts[i];
 }
 
+/* The text in the table, which gets it if necessary; NULL: it is too long, or empty. A constant one is not compared. */
+static inline tv_packet_text *find_text(tv_packets *t, const char *text, bool constant)
+{
+    if (!*text)
+        return NULL;
+    unsigned slot = tv_packet_slot(text, PACKET_FOUND);
+    tv_packet_text *found = &t->texts[t->found[slot].index];
+    if (t->found[slot].from == text && (constant || strcmp(found->text, text) == 0))
+        return found;
+    return add_text(t, text, slot);
+}
+
 static uint32_t id_of(const tv_packets *t, const tv_packet_text *text) { return (uint32_t)(text - t->texts) + 1; }
 
 /* The text's number in this role; 0: it is not in the table. */
-static inline uint32_t text_id(tv_packets *t, const char *text, unsigned role)
+static inline uint32_t text_id(tv_packets *t, const char *text, unsigned role, bool constant)
 {
-    tv_packet_text *entry = find_text(t, text);
+    tv_packet_text *entry = find_text(t, text, constant);
     if (!entry)
         return 0;
     uint32_t id = id_of(t, entry) + (role == ROLE_STALL ? STALL_NAMES : 0);
@@ -262,7 +270,7 @@ static inline uint32_t text_id(tv_packets *t, const char *text, unsigned role)
 /* The number of a source location. */
 static uint32_t source_id(tv_packets *t, const char *file, unsigned line)
 {
-    const tv_packet_text *text = find_text(t, file);
+    const tv_packet_text *text = find_text(t, file, false);
     uint32_t known = text ? id_of(t, text) : 0;
     tv_packet_source *s = &t->sources[(line + known * 61) % PACKET_SOURCES];
     if (known && s->id && s->line == line && s->file == known)
@@ -285,7 +293,8 @@ typedef struct event_writer {
     tv_packets *t;
     uint8_t *packet, *head, *event; /* where the packet's fields begin, end before the event, and where its own begin */
     uint8_t *at;
-    tv_buf more; /* its long texts */
+    tv_buf more;  /* its long texts */
+    bool is_live; /* of a machine */
 } event_writer;
 
 /* An annotation is shorter than 128 bytes: its length is one. */
@@ -307,9 +316,9 @@ static void annotate_real(event_writer *w, annotation name, double value)
     w->at = p;
 }
 
-static void annotate_text(event_writer *w, annotation name, const char *text)
+static void annotate_text(event_writer *w, annotation name, const char *text, bool constant)
 {
-    uint32_t id = text_id(w->t, text, ROLE_VALUE);
+    uint32_t id = text_id(w->t, text, ROLE_VALUE, constant);
     if (id) {
         annotate(w, name, ANNOTATION_INTERNED, id);
         return;
@@ -373,37 +382,43 @@ static inline void end_event(event_writer *w)
     }
 }
 
-static void put_name(event_writer *w, const char *name, unsigned role)
+static void put_name(event_writer *w, const char *name, bool constant)
 {
-    uint32_t id = text_id(w->t, name, role);
+    uint32_t id = text_id(w->t, name, ROLE_NAME, constant);
     if (id)
         w->at = put_field(w->at, EVENT_NAME, id);
     else
         append_text(&w->more, EVENT_NAME_TEXT, tv_sv_of(name));
 }
 
+/* Whether `op` is a constant: that of a marker or a token is its user's. */
+static bool has_constant_op(const event_writer *w, const tv_event *e)
+{
+    return w->is_live && e->kind != TV_EVENT_MARKER && e->kind != TV_EVENT_TOKEN;
+}
+
 /* What viewers show of the event, and `op` and `reason` if they are not that. */
 static void name_event(event_writer *w, const tv_event *e)
 {
     const bool stall = e->kind == TV_EVENT_STALL, status = e->kind == TV_EVENT_STATUS;
-    uint32_t id = stall && e->reason ? text_id(w->t, e->reason, ROLE_STALL) : 0;
+    uint32_t id = stall && e->reason ? text_id(w->t, e->reason, ROLE_STALL, w->is_live) : 0;
     if (id)
         w->at = put_field(w->at, EVENT_NAME, id);
     else if (status)
-        put_name(w, tv_trace_kind_names[e->kind], ROLE_NAME);
+        put_name(w, tv_trace_kind_names[e->kind], true);
     else if (e->op && !stall)
-        put_name(w, e->op, ROLE_NAME);
+        put_name(w, e->op, has_constant_op(w, e));
     if (e->reason && !id)
-        annotate_text(w, A_REASON, e->reason);
+        annotate_text(w, A_REASON, e->reason, w->is_live);
     if (e->op && (stall || status))
-        annotate_text(w, A_OP, e->op);
+        annotate_text(w, A_OP, e->op, has_constant_op(w, e));
 }
 
 /* A CMD_EVENT takes a cycle, the other instants none. */
 static void annotate_event(event_writer *w, const tv_event *e, bool names_engine)
 {
     if (names_engine) {
-        annotate_text(w, A_ENGINE, e->engine);
+        annotate_text(w, A_ENGINE, e->engine, w->is_live);
         annotate(w, A_ENGINE_ID, ANNOTATION_UNSIGNED, e->engine_id);
     } else if (!e->engine && e->engine_id) {
         annotate(w, A_ENGINE_ID, ANNOTATION_UNSIGNED, e->engine_id);
@@ -425,11 +440,11 @@ static void annotate_event(event_writer *w, const tv_event *e, bool names_engine
     if (e->waits_for >= 0 && e->kind == TV_EVENT_STALL)
         annotate(w, A_WAITS_FOR, ANNOTATION_UNSIGNED, (uint64_t)e->waits_for);
     if (e->layer)
-        annotate_text(w, A_LAYER, e->layer);
+        annotate_text(w, A_LAYER, e->layer, false);
     if (e->role)
-        annotate_text(w, A_ROLE, e->role);
+        annotate_text(w, A_ROLE, e->role, w->is_live);
     if (e->mode)
-        annotate_text(w, A_MODE, e->mode);
+        annotate_text(w, A_MODE, e->mode, w->is_live);
 }
 
 static void write_slice_end(tv_packets *t, uint64_t cycle, unsigned track)
@@ -441,11 +456,11 @@ static void write_slice_end(tv_packets *t, uint64_t cycle, unsigned track)
     end_event(&w);
 }
 
-void tv_packets_event(tv_packets *t, const tv_event *e, unsigned track, bool names_engine)
+void tv_packets_event(tv_packets *t, const tv_event *e, unsigned track, bool names_engine, bool is_live)
 {
     if (t->text_count >= TEXTS_MAX || t->source_count >= SOURCES_MAX || t->interned_bytes >= PACKET_INTERNED_MAX)
         clear_state(t);
-    event_writer w = {.t = t};
+    event_writer w = {.t = t, .is_live = is_live};
     bool slice = e->kind == TV_EVENT_ENGINE || e->kind == TV_EVENT_STALL || e->kind == TV_EVENT_TOKEN;
     begin_event(&w, e->start, FLAG_USES_INTERNED);
     w.at = put_field(w.at, EVENT_TYPE, slice ? TYPE_BEGIN : TYPE_INSTANT);

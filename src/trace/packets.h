@@ -9,6 +9,12 @@
 
 enum { PACKET_TEXTS = 1024, PACKET_TEXT = 256, PACKET_FOUND = 256, PACKET_SOURCES = 4096, PACKET_STAGE = 1 << 16 };
 
+/* Where a text with this address is in a table of `slots` of them. */
+static inline unsigned tv_packet_slot(const char *text, unsigned slots)
+{
+    return (unsigned)((uintptr_t)text >> 2 ^ (uintptr_t)text >> 10) % slots;
+}
+
 /* Bytes that are interned before the state is cleared: readers keep them all. */
 enum { PACKET_INTERNED_MAX = 16 << 20 };
 
@@ -54,8 +60,9 @@ void tv_packets_track(tv_packets *packets, unsigned number, const char *name);
 /* A member of the document, whose value is this JSON text. */
 void tv_packets_member(tv_packets *packets, const char *name, tv_sv json);
 
-/* `track`: its number; 0: the machine. `names_engine`: its engine is not that of the track's event before. */
-void tv_packets_event(tv_packets *packets, const tv_event *event, unsigned track, bool names_engine);
+/* `track`: its number; 0: the machine. `names_engine`: its engine is not that of the track's event before. `is_live`:
+ * a machine's event, whose constant texts (tv_event) are known by their addresses. */
+void tv_packets_event(tv_packets *packets, const tv_event *event, unsigned track, bool names_engine, bool is_live);
 
 /* `is_zero`: it is no sample, but the counters are zero from its cycle on. */
 void tv_packets_sample(tv_packets *packets, const tv_trace_sample *sample, bool is_zero);

@@ -182,7 +182,7 @@ static void write_head(tv_trace_writer *w, tv_trace_format format, const tv_mach
     tv_machine_stats(machine, &s);
     for (unsigned e = 0; e < s.engine_count; e++)
         names[e] = s.engines[e].name;
-    tv_trace_encoder_init(&w->encoder, tv_output_stream(w->output), format, s.clock_hz);
+    tv_trace_encoder_init(&w->encoder, tv_output_stream(w->output), format, s.clock_hz, true);
     tv_trace_encode_begin(&w->encoder);
     tv_trace_encode_member(&w->encoder, "run_metadata");
     write_run_metadata(&w->encoder.json, machine, &s);

@@ -218,6 +218,21 @@ def awkward_events_stay(t):
     decode(read(t, "a.pftrace"))
 
 
+def live_texts_outlive_the_state(t):
+    """Runs whose labels fill the table of texts, so that the state is cleared again and again, each time before other instructions."""
+    for target in ("pccx", "opennpu"):
+        t.good("gen", "-q", target, "-n", "6000", "-o", "a.s")
+        lines = read(t, "a.s").decode().splitlines()
+        is_instruction = lambda line: line.startswith("        ") and line.strip()[0] != "."
+        t.write("b.s", "".join("label%d: %s\n" % (i, line) if is_instruction(line) else line + "\n" for i, line in enumerate(lines)))
+        for file in ("a.json", "a.pftrace"):
+            t.good("run", "-q", "b.s", "--trace", file)
+        t.good("trace", "convert", "a.json", "-o", "b.pftrace")
+        t.equal(target, read(t, "a.pftrace"), read(t, "b.pftrace"))
+        clears = sum(1 for _, packet in fields(read(t, "a.pftrace")) if one(packet, 13, 0) & 1)
+        t.check(target + " cleared", clears < 8 and "%d times" % clears)
+
+
 def pipes_and_zstd(t):
     example = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "cmdq", "prefetch.json")
     t.good("run", "-q", example, "--trace", "p.pftrace")
@@ -387,7 +402,7 @@ def the_place_of_an_error_is_its_packet(t):
     t.check("no line", not text.startswith("bad.pftrace: error: ") and text)
 
 
-GROUPS = [conversions_lose_nothing, awkward_events_stay, pipes_and_zstd, texts_are_utf8, damaged, hostile, fields_come_in_any_order, long_paths_stay_small, the_place_of_an_error_is_its_packet]
+GROUPS = [conversions_lose_nothing, awkward_events_stay, live_texts_outlive_the_state, pipes_and_zstd, texts_are_utf8, damaged, hostile, fields_come_in_any_order, long_paths_stay_small, the_place_of_an_error_is_its_packet]
 
 
 def main():
