@@ -276,10 +276,23 @@ static bool move_in_ticks(tv_share *share, uint64_t cycle)
 
 /* ---- Advancing ---- */
 
+/* Whether no flow has bytes to move. */
+static bool is_idle(const tv_share *share)
+{
+    for (unsigned i = 0; i < share->flow_count; i++)
+        if (share->flows[i].moved.whole < share->flows[i].limit)
+            return false;
+    return true;
+}
+
 void tv_share_advance(tv_share *share, uint64_t cycle)
 {
     tv_ratio end = tv_ratio_of(cycle);
     while (tv_ratio_cmp(share->now, end) < 0) {
+        if (is_idle(share)) {
+            share->now = end;
+            return;
+        }
         if (move_in_ticks(share, cycle))
             continue;
         bool found;
