@@ -29,9 +29,9 @@ static inline tv_event tv_event_of(tv_event_kind kind, const char *engine, int64
  * `program` may be NULL. */
 void tv_event_locate(tv_event *event, const tv_program *program, uint64_t index);
 
-/* Sends `event` to the sink, with the source line of its instruction if that belongs to the loaded program. The run is
- * traced. */
-void tv_emit(const tv_emitter *emitter, tv_event event);
+/* Sends `event` to the sink, after setting the source line of its instruction if that belongs to the loaded program.
+ * The run is traced. */
+void tv_emit(const tv_emitter *emitter, tv_event *event);
 
 /* Instruction `index`, row `op` of the instruction set, leaves the scheduler `engine` in `cycle`. The run is traced. */
 void tv_emit_issue(const tv_emitter *emitter, const char *engine, int64_t index, const char *op, uint64_t cycle);

@@ -15,5 +15,5 @@ void tv_emit_stall(const tv_stall_accounts *accounts, const tv_account *account,
     event.reason = accounts->reasons[reason];
     event.waits_for = waits_for;
     event.scheduler = account == accounts->scheduler;
-    tv_emit(accounts->emitter, event);
+    tv_emit(accounts->emitter, &event);
 }

@@ -97,14 +97,14 @@ static void emit_entry(const simulation *s, unsigned e, uint32_t entry, uint64_t
     tv_event event = event_of(s, TV_EVENT_COMMAND, e, entry);
     event.start = from;
     event.end = from + 1;
-    tv_emit(&s->emitter, event);
+    tv_emit(&s->emitter, &event);
     event.kind = TV_EVENT_ENGINE;
     event.end = to;
     event.macs = op.macs;
     const cmdq_tile *dram = cmdq_find_tile(&op, CMDQ_DRAM);
     event.bytes = op.bytes;
     set_energy(s, &op, &event);
-    tv_emit(&s->emitter, event);
+    tv_emit(&s->emitter, &event);
     event.energy = (tv_energy){0};
     if (!dram)
         return;
@@ -113,7 +113,7 @@ static void emit_entry(const simulation *s, unsigned e, uint32_t entry, uint64_t
     event.path = dram->writes ? "dram write" : "dram read";
     event.write = dram->writes;
     event.kv = op.role == CMDQ_ROLE_KV;
-    tv_emit(&s->emitter, event);
+    tv_emit(&s->emitter, &event);
 }
 
 /* Entry `entry`, which no engine executes, completes. */
@@ -124,7 +124,7 @@ static void emit_control(const simulation *s, uint32_t entry, uint64_t now)
         return;
     event.op = cmdq_opcode_name(&s->queue->entries.data[entry]);
     set_energy(s, NULL, &event);
-    tv_emit(&s->emitter, event);
+    tv_emit(&s->emitter, &event);
 }
 
 /* END, which is entry `entry`, signals the host that the queue is complete. */
@@ -137,7 +137,7 @@ static void emit_end(const simulation *s, uint32_t entry, uint64_t now)
                       .end = now,
                       .waits_for = -1};
     if (tv_is_traced(&s->emitter))
-        tv_emit(&s->emitter, event);
+        tv_emit(&s->emitter, &event);
     emit_control(s, entry, now);
 }
 

@@ -124,14 +124,14 @@ static void emit_execution(const opennpu_timing *t, const opennpu_op *op, int64_
     issue.op = id;
     if (op->engine == OPENNPU_ENGINE_ISSUE)
         set_energy(t, op, &issue);
-    tv_emit(&t->emitter, issue);
+    tv_emit(&t->emitter, &issue);
     if (op->engine != OPENNPU_ENGINE_ISSUE) {
         tv_event event = tv_event_of(TV_EVENT_ENGINE, opennpu_engine_names[op->engine], index, tick, end);
         event.op = id;
         event.bytes = op->port_bytes;
         event.macs = op->macs;
         set_energy(t, op, &event);
-        tv_emit(&t->emitter, event);
+        tv_emit(&t->emitter, &event);
     }
     if (op->port_bytes) { /* without a source line: its ENGINE event has it */
         tv_event event = tv_event_of(TV_EVENT_TRANSFER, NULL, index, tick, end);

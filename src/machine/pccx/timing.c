@@ -123,7 +123,7 @@ static void emit_transfer(void *user, unsigned flow, tv_ratio t0, tv_ratio t1, t
     event.bytes = tv_ratio_cmp(after, moved) > 0 ? after.whole - tv_ratio_sub(after, moved).whole : after.whole;
     event.path = pccx_path_names[path];
     event.write = path == PCCX_PATH_STORE;
-    tv_emit(&t->emitter, event);
+    tv_emit(&t->emitter, &event);
 }
 
 static void set_energy(const pccx_timing *t, const pccx_op *op, tv_event *event)
@@ -145,7 +145,7 @@ static void emit_issue(const pccx_timing *t, const pccx_op *op, int64_t index, u
     event.op = op->insn->id;
     if (op->engine == PCCX_ENGINE_NONE)
         set_energy(t, op, &event);
-    tv_emit(&t->emitter, event);
+    tv_emit(&t->emitter, &event);
 }
 
 static void emit_execution(const pccx_timing *t, pccx_engine engine, const pccx_slot *slot)
@@ -160,7 +160,7 @@ static void emit_execution(const pccx_timing *t, pccx_engine engine, const pccx_
     for (unsigned i = 0, n = 0; i < insn->uop_count && n < 2; i++)
         if (insn->uops[i].route) /* also of a uop that a direct FIFO replaces: the first is the way in */
             event.routes[n++] = insn->uops[i].route;
-    tv_emit(&t->emitter, event);
+    tv_emit(&t->emitter, &event);
 }
 
 /* ---- Ends ---- */
@@ -236,9 +236,11 @@ static void report_completions(pccx_timing *t, uint64_t now)
         first->reported = true;
         if (t->completed)
             t->completed(t->completed_user, first->index, first->end);
-        if (tv_is_traced(&t->emitter))
-            tv_emit(&t->emitter,
-                    tv_event_of(TV_EVENT_STATUS, pccx_engine_names[engine], first->index, first->end, first->end));
+        if (tv_is_traced(&t->emitter)) {
+            tv_event event =
+                tv_event_of(TV_EVENT_STATUS, pccx_engine_names[engine], first->index, first->end, first->end);
+            tv_emit(&t->emitter, &event);
+        }
     }
 }
 
