@@ -81,21 +81,20 @@ typedef struct masks {
 
 /* ---- The values that decide a length ---- */
 
-static extent extent_of(const masks *m, const pccx_op *op)
+/* By pointer: a structure that is returned is copied as a whole, for which the stores of its members are awaited. */
+static void set_factors(const masks *m, const pccx_op *op, extent *e)
 {
-    extent e = {.form = FORM_NONE};
     const pccx_constant *c = op->constant_count ? &op->constants[op->constant_count - 1] : NULL;
     if (op->engine == PCCX_ENGINE_SFU) {
-        e.form = FORM_LENGTH;
-        e.factors[0] = (uint16_t)op->length;
-        e.one_result = op->row == PCCX_CVO_REDUCE_SUM;
+        e->form = FORM_LENGTH;
+        e->factors[0] = (uint16_t)op->length;
+        e->one_result = op->row == PCCX_CVO_REDUCE_SUM;
     } else if (c && !c->write) {
-        e.form = op->engine == PCCX_ENGINE_ACP ? FORM_COPY : FORM_MATRIX;
-        e.pointer = c->entry;
-        e.stream = op->flow;
-        memcpy(e.factors, m->control.constants[c->bank][c->entry], sizeof e.factors);
+        e->form = op->engine == PCCX_ENGINE_ACP ? FORM_COPY : FORM_MATRIX;
+        e->pointer = c->entry;
+        e->stream = op->flow;
+        memcpy(e->factors, m->control.constants[c->bank][c->entry], sizeof e->factors);
     }
-    return e;
 }
 
 /* L2 words that 2^16 more of factor `i` add to the source or the result of an instruction; 0: none. */
@@ -212,7 +211,8 @@ static void note_result(masks *m, uint64_t from, uint32_t size)
 
 static void check_vectors(masks *m, const pccx_op *op)
 {
-    extent e = extent_of(m, op);
+    extent *e = &m->extents[m->index]; /* of zeros */
+    set_factors(m, op, e);
     for (unsigned i = 0; i < op->range_count; i++) {
         const pccx_range *r = &op->ranges[i];
         if (r->storage != PCCX_STORAGE_L2 || r->write)
@@ -220,7 +220,7 @@ static void check_vectors(masks *m, const pccx_op *op)
         /* CVO_SCALE reads its scalar from the word before its vector. */
         uint32_t from = (uint32_t)r->from + (op->row == PCCX_CVO_SCALE && i == 0);
         if (i == 0) { /* the others are old destinations */
-            check_short_read(m, &e, from, r->to - from);
+            check_short_read(m, e, from, r->to - from);
             check_long_read(m, from, r->to - from);
         }
         note_beginning(m, from);
@@ -229,11 +229,10 @@ static void check_vectors(masks *m, const pccx_op *op)
         const pccx_range *r = &op->ranges[i];
         if (r->storage != PCCX_STORAGE_L2 || !r->write)
             continue;
-        e.from = (uint32_t)r->from;
-        e.size = (uint32_t)(r->to - r->from);
-        note_result(m, r->from, e.size);
+        e->from = (uint32_t)r->from;
+        e->size = (uint32_t)(r->to - r->from);
+        note_result(m, r->from, e->size);
     }
-    m->extents[m->index] = e;
 }
 
 static void report_short_reads(masks *m)
