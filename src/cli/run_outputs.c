@@ -66,15 +66,9 @@ tv_status run_outputs_check(cli *c)
 /* Sends each event to all open files. */
 static void emit_to_all(void *user, const tv_event *event)
 {
-    run_outputs *o = user;
-    for (unsigned i = 0; i < o->writer_count; i++) {
-        tv_trace_sink sink = tv_trace_writer_sink(o->writers[i]);
-        sink.event(sink.user, event);
-    }
-    if (o->report) {
-        tv_trace_sink sink = tv_report_sink(o->report);
-        sink.event(sink.user, event);
-    }
+    const run_outputs *o = user;
+    for (unsigned i = 0; i < o->sink_count; i++)
+        o->sinks[i].event(o->sinks[i].user, event);
 }
 
 /* Inserts `suffix` (may be NULL) before the extension of `path`, and before .zst. Returns false if it is too long. */
@@ -123,7 +117,13 @@ tv_status run_outputs_open(run_outputs *o, cli *c, const char *title, const char
         run_outputs_abandon(o);
         return status;
     }
-    if (o->writer_count || o->report)
+    for (unsigned i = 0; i < o->writer_count; i++)
+        o->sinks[o->sink_count++] = tv_trace_writer_sink(o->writers[i]);
+    if (o->report)
+        o->sinks[o->sink_count++] = tv_report_sink(o->report);
+    if (o->sink_count == 1)
+        tv_machine_trace(machine, &o->sinks[0]);
+    else if (o->sink_count)
         tv_machine_trace(machine,
                          &(tv_trace_sink){.event = emit_to_all, .user = o, .without_energy = o->report == NULL});
     if (o->report)

@@ -22,6 +22,8 @@ typedef struct run_outputs {
     tv_trace_writer *writers[2];
     unsigned writer_count;
     tv_report_writer *report;
+    tv_trace_sink sinks[3]; /* of the writers and the report */
+    unsigned sink_count;
 } run_outputs;
 
 /* True if any of the options is given. */
