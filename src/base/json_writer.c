@@ -218,34 +218,38 @@ static inline bool has_special(uint64_t eight)
     return ((below | above | quote | backslash) & ones << 7) != 0;
 }
 
-/* Whether put_string may copy the text as it is. */
-static inline bool needs_no_escape(tv_sv text)
+/* Copies the text, unless something in it must be escaped: then it returns false. */
+static inline bool copy_unescaped(char *to, tv_sv text)
 {
     enum { EIGHT = 8 };
     uint64_t eight = UINT64_MAX / 255 * ' ';
     if (text.len < EIGHT) {
-        for (size_t i = 0; i < text.len; i++)
+        for (size_t i = 0; i < text.len; i++) {
+            to[i] = text.ptr[i];
             eight = eight << 8 | (unsigned char)text.ptr[i];
+        }
         return !has_special(eight);
     }
     for (size_t i = 0; i < text.len - EIGHT; i += EIGHT) {
         memcpy(&eight, text.ptr + i, EIGHT);
         if (has_special(eight))
             return false;
+        memcpy(to + i, &eight, EIGHT);
     }
     memcpy(&eight, text.ptr + text.len - EIGHT, EIGHT);
+    memcpy(to + text.len - EIGHT, &eight, EIGHT);
     return !has_special(eight);
 }
 
 /* In quotation marks. Runs without escapes are copied at once. */
 static void put_string(tv_json_writer *w, tv_sv text)
 {
-    if (text.len + 2 <= TV_JSON_STAGE && needs_no_escape(text)) {
+    if (text.len + 2 <= TV_JSON_STAGE) {
         char *to = reserve(w, text.len + 2);
-        to[0] = '"';
-        memcpy(to + 1, text.ptr, text.len);
-        to[text.len + 1] = '"';
-        return;
+        to[0] = to[text.len + 1] = '"';
+        if (copy_unescaped(to + 1, text))
+            return;
+        w->staged -= text.len + 2;
     }
     size_t run = 0;
     bool has_high = false, utf8;
@@ -285,6 +289,16 @@ void tv_json_key(tv_json_writer *w, const char *key)
     w->after_key = true;
 }
 
+void tv_json_put_spaced_key(tv_json_writer *w, const char *text, size_t length)
+{
+    assert(in_object(w) && !w->after_key);
+    put_separator(w);
+    put_bytes(w, text, length);
+    if (w->style != TV_JSON_COMPACT)
+        put_byte(w, ' ');
+    w->after_key = true;
+}
+
 void tv_json_write_text(tv_json_writer *w, tv_sv text)
 {
     begin_value(w);
@@ -311,23 +325,36 @@ void tv_json_write_null(tv_json_writer *w) { write_word(w, "null"); }
 
 void tv_json_write_boolean(tv_json_writer *w, bool value) { write_word(w, value ? "true" : "false"); }
 
+static inline unsigned count_digits(uint64_t value)
+{
+    for (unsigned n = 1;; n += 4, value /= 10000) {
+        if (value < 10)
+            return n;
+        if (value < 100)
+            return n + 1;
+        if (value < 1000)
+            return n + 2;
+        if (value < 10000)
+            return n + 3;
+    }
+}
+
 void tv_json_write_unsigned(tv_json_writer *w, uint64_t value)
 {
     enum { PAIR = 100 };
-    char digits[20];
-    size_t at = sizeof digits;
+    begin_value(w);
+    unsigned count = count_digits(value);
+    char *at = reserve(w, count) + count;
     for (; value >= PAIR; value /= PAIR) {
         unsigned pair = (unsigned)(value % PAIR);
-        digits[--at] = (char)('0' + pair % 10);
-        digits[--at] = (char)('0' + pair / 10);
+        *--at = (char)('0' + pair % 10);
+        *--at = (char)('0' + pair / 10);
     }
     if (value >= 10) {
-        digits[--at] = (char)('0' + value % 10);
+        *--at = (char)('0' + value % 10);
         value /= 10;
     }
-    digits[--at] = (char)('0' + value);
-    begin_value(w);
-    put_bytes(w, digits + at, sizeof digits - at);
+    *--at = (char)('0' + value);
 }
 
 void tv_json_write_integer(tv_json_writer *w, int64_t value)

@@ -9,6 +9,7 @@
 #define TV_BASE_JSON_WRITER_H
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/json_value.h"
@@ -37,6 +38,30 @@ void tv_json_writer_init_file(tv_json_writer *writer, FILE *file, tv_json_style 
 
 /* Passes what is staged to the sink. */
 void tv_json_writer_flush(tv_json_writer *writer);
+
+/* tv_json_key of a literal without characters that JSON escapes, which is neither measured nor looked through. */
+#define TV_JSON_KEY(writer, name) tv_json_put_key(writer, "\"" name "\":", sizeof "\"" name "\":" - 1)
+
+/* A member whose key is such a literal, with a value of tv_json_write_TYPE. */
+#define TV_JSON_MEMBER(writer, name, type, value) (TV_JSON_KEY(writer, name), tv_json_write_##type(writer, value))
+
+/* `text`: the key in quotation marks and the colon. */
+void tv_json_put_spaced_key(tv_json_writer *writer, const char *text, size_t length);
+
+static inline void tv_json_put_key(tv_json_writer *w, const char *text, size_t length)
+{
+    if (w->style != TV_JSON_COMPACT || w->newline || length >= TV_JSON_STAGE - w->staged) {
+        tv_json_put_spaced_key(w, text, length);
+        return;
+    }
+    char *to = w->stage + w->staged;
+    if (!w->is_first)
+        *to++ = ',';
+    memcpy(to, text, length);
+    w->staged = (size_t)(to + length - w->stage);
+    w->is_first = false;
+    w->after_key = true;
+}
 
 /* tv_json_write_real, but whole values have no fraction: 1. */
 void tv_json_write_number(tv_json_writer *writer, double value, int digits);

@@ -66,9 +66,9 @@ static void encode_details(tv_json_writer *w, const tv_event *e)
 {
     static const char *const routes[] = {"route_in", "route_out"};
     if (e->bytes)
-        tv_json_unsigned_member(w, "bytes", e->bytes);
+        TV_JSON_MEMBER(w, "bytes", unsigned, e->bytes);
     if (e->macs)
-        tv_json_unsigned_member(w, "macs", e->macs);
+        TV_JSON_MEMBER(w, "macs", unsigned, e->macs);
     for (unsigned i = 0; i < 2; i++) {
         char code[16];
         if (!e->routes[i])
@@ -77,38 +77,39 @@ static void encode_details(tv_json_writer *w, const tv_event *e)
         tv_json_string_member(w, routes[i], code);
     }
     if (e->kind == TV_EVENT_TOKEN && e->index >= 0)
-        tv_json_integer_member(w, "position", e->index);
+        TV_JSON_MEMBER(w, "position", integer, e->index);
     if (e->tokens || e->kind == TV_EVENT_TOKEN)
-        tv_json_unsigned_member(w, "tokens", e->tokens);
+        TV_JSON_MEMBER(w, "tokens", unsigned, e->tokens);
     if (e->reason)
-        tv_json_string_member(w, "reason", e->reason);
+        TV_JSON_MEMBER(w, "reason", string, e->reason);
     if (e->waits_for >= 0 && e->kind == TV_EVENT_STALL)
-        tv_json_integer_member(w, "waits_for", e->waits_for);
+        TV_JSON_MEMBER(w, "waits_for", integer, e->waits_for);
     if (e->role)
-        tv_json_string_member(w, "tensor_role", e->role);
+        TV_JSON_MEMBER(w, "tensor_role", string, e->role);
     if (e->mode)
-        tv_json_string_member(w, "op_mode", e->mode);
+        TV_JSON_MEMBER(w, "op_mode", string, e->mode);
     if (e->file) {
-        tv_json_string_member(w, "file", e->file);
-        tv_json_unsigned_member(w, "line", e->line);
+        TV_JSON_MEMBER(w, "file", string, e->file);
+        TV_JSON_MEMBER(w, "line", unsigned, e->line);
     }
 }
 
 static void encode_json_event(tv_trace_encoder *t, const tv_event *e, const tv_trace_extras *extras)
 {
     tv_json_writer *w = begin_element(t);
-    tv_json_string_member(w, "type", tv_trace_kind_names[e->kind]);
-    tv_json_string_member(w, "engine", e->engine);
-    tv_json_unsigned_member(w, "engine_id", e->engine_id);
+    TV_JSON_MEMBER(w, "type", string, tv_trace_kind_names[e->kind]);
+    TV_JSON_MEMBER(w, "engine", string, e->engine);
+    TV_JSON_MEMBER(w, "engine_id", unsigned, e->engine_id);
+    TV_JSON_KEY(w, "cmdq_id");
     if (e->index < 0 || e->kind == TV_EVENT_TOKEN)
-        tv_json_null_member(w, "cmdq_id");
+        tv_json_write_null(w);
     else
-        tv_json_integer_member(w, "cmdq_id", e->index);
-    tv_json_string_member(w, "layer_id", e->layer);
-    tv_json_string_member(w, "op", e->op);
-    tv_json_unsigned_member(w, "start_cycle", e->start);
-    tv_json_unsigned_member(w, "end_cycle", e->end);
-    tv_json_key(w, "details");
+        tv_json_write_integer(w, e->index);
+    TV_JSON_MEMBER(w, "layer_id", string, e->layer);
+    TV_JSON_MEMBER(w, "op", string, e->op);
+    TV_JSON_MEMBER(w, "start_cycle", unsigned, e->start);
+    TV_JSON_MEMBER(w, "end_cycle", unsigned, e->end);
+    TV_JSON_KEY(w, "details");
     tv_json_begin_object(w);
     encode_details(w, e);
     tv_json_write_members(w, extras ? extras->details : NULL, EXACT);
@@ -200,21 +201,21 @@ static void format_event_name(const tv_event *e, char *name, size_t size)
 /* All members of the JSON trace's event, so that a file can be converted back. */
 static void encode_args(tv_json_writer *w, const tv_event *e)
 {
-    tv_json_key(w, "args");
+    TV_JSON_KEY(w, "args");
     tv_json_begin_object(w);
     if (e->engine)
-        tv_json_string_member(w, "engine", e->engine);
+        TV_JSON_MEMBER(w, "engine", string, e->engine);
     if (e->engine_id)
-        tv_json_unsigned_member(w, "engine_id", e->engine_id);
+        TV_JSON_MEMBER(w, "engine_id", unsigned, e->engine_id);
     if (e->op)
-        tv_json_string_member(w, "op", e->op);
+        TV_JSON_MEMBER(w, "op", string, e->op);
     if (e->layer)
-        tv_json_string_member(w, "layer", e->layer);
+        TV_JSON_MEMBER(w, "layer", string, e->layer);
     encode_details(w, e);
     if (e->index >= 0 && e->kind != TV_EVENT_TOKEN)
-        tv_json_integer_member(w, "instruction", e->index);
-    tv_json_unsigned_member(w, "start_cycle", e->start);
-    tv_json_unsigned_member(w, "end_cycle", e->end);
+        TV_JSON_MEMBER(w, "instruction", integer, e->index);
+    TV_JSON_MEMBER(w, "start_cycle", unsigned, e->start);
+    TV_JSON_MEMBER(w, "end_cycle", unsigned, e->end);
     tv_json_end_object(w);
 }
 
@@ -225,19 +226,19 @@ static void encode_chrome_event(tv_trace_encoder *t, const tv_event *e)
     char name[80];
     format_event_name(e, name, sizeof name);
     tv_json_writer *w = begin_element(t);
-    tv_json_string_member(w, "name", name);
-    tv_json_string_member(w, "cat", tv_trace_kind_names[e->kind]);
-    tv_json_string_member(w, "ph", instant ? "i" : "X");
-    tv_json_unsigned_member(w, "pid", 1);
-    tv_json_unsigned_member(w, "tid", tid);
+    TV_JSON_MEMBER(w, "name", string, name);
+    TV_JSON_MEMBER(w, "cat", string, tv_trace_kind_names[e->kind]);
+    TV_JSON_MEMBER(w, "ph", string, instant ? "i" : "X");
+    TV_JSON_MEMBER(w, "pid", unsigned, 1);
+    TV_JSON_MEMBER(w, "tid", unsigned, tid);
     write_number_member(w, "ts", microseconds(t, e->start), TIME_DIGITS);
     encode_args(w, e);
     if (instant)
-        tv_json_string_member(w, "s", e->kind == TV_EVENT_MARKER ? "g" : "t");
+        TV_JSON_MEMBER(w, "s", string, e->kind == TV_EVENT_MARKER ? "g" : "t");
     else
         write_number_member(w, "dur", microseconds(t, e->end - e->start), TIME_DIGITS);
     if (e->kind == TV_EVENT_STALL)
-        tv_json_string_member(w, "cname", reason_color(e->reason ? e->reason : ""));
+        TV_JSON_MEMBER(w, "cname", string, reason_color(e->reason ? e->reason : ""));
     tv_json_end_object(w);
 }
 

@@ -469,6 +469,47 @@ static void strings_of_every_length_are_whole(void **state)
     }
 }
 
+/* Two members after a text of `n` characters, each on a line of its own if `lines`. */
+static void write_keys(tv_buf *buf, tv_json_style style, size_t n, bool lines, bool literal)
+{
+    static char text[TV_JSON_STAGE];
+    tv_json_writer w;
+    memset(text, 'z', sizeof text);
+    tv_json_writer_init_buf(&w, buf, style);
+    tv_json_begin_array(&w);
+    tv_json_write_text(&w, (tv_sv){text, n});
+    tv_json_begin_object(&w);
+    for (unsigned i = 0; i < 2; i++) {
+        if (lines)
+            tv_json_newline(&w);
+        if (literal) {
+            TV_JSON_MEMBER(&w, "key", unsigned, i);
+        } else {
+            tv_json_key(&w, "key");
+            tv_json_write_unsigned(&w, i);
+        }
+    }
+    tv_json_end_object(&w);
+    tv_json_end_array(&w);
+    assert_true(tv_json_writer_finish(&w));
+}
+
+static void literal_keys_are_written_as_others(void **state)
+{
+    enum { STYLES = 3 };
+    (void)state;
+    for (size_t n = TV_JSON_STAGE - 32; n <= TV_JSON_STAGE; n++)
+        for (unsigned style = 0; style < STYLES; style++)
+            for (int lines = 0; lines < 2; lines++) {
+                tv_buf buf = {0}, expected = {0};
+                write_keys(&buf, (tv_json_style)style, n, lines, true);
+                write_keys(&expected, (tv_json_style)style, n, lines, false);
+                assert_string_equal(tv_buf_cstr(&buf), tv_buf_cstr(&expected));
+                tv_buf_fini(&buf);
+                tv_buf_fini(&expected);
+            }
+}
+
 static void integers_have_all_their_digits(void **state)
 {
     (void)state;
@@ -623,6 +664,7 @@ int main(void)
                                        cmocka_unit_test(a_character_is_escaped_wherever_it_is),
                                        cmocka_unit_test(other_bytes_are_found_wherever_they_are),
                                        cmocka_unit_test(strings_of_every_length_are_whole),
+                                       cmocka_unit_test(literal_keys_are_written_as_others),
                                        cmocka_unit_test(integers_have_all_their_digits),
                                        cmocka_unit_test(reals_read_back),
                                        cmocka_unit_test(trees_are_written_as_they_were_read),
