@@ -101,7 +101,8 @@ struct tv_machine;
 TV_API tv_status tv_trace_open(const char *path, tv_trace_format format, const struct tv_machine *machine,
                                const tv_diag_sink *sink, tv_trace_writer **out);
 
-/* The sink to attach to the machine. Valid until `writer` is freed. */
+/* The sink to attach to the machine, which must exist while it receives events. Valid until `writer` is freed. A sink
+ * that is attached instead may forward events to it, also with other strings. */
 TV_API tv_trace_sink tv_trace_writer_sink(tv_trace_writer *writer);
 
 /* Writes the summary of `machine`, completes the file and frees `writer`, also on failure. TV_ERR_IO: the file could

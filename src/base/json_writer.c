@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON writer: a state per open object or array decides which separator, line end and indentation come before the
  * next token, so that a caller only states values. Errors (of memory or of the stream) stick; output after the first
- * one is dropped, and the caller asks once at the end. Strings without escapes are copied at once, others
- * escaped byte by byte: control characters as \u00XX, bytes that are not UTF-8 as '?', so that the output is always
- * valid JSON. */
+ * one is dropped, and the caller asks once at the end. Strings without escapes are copied while they are
+ * searched, others escaped byte by byte: control characters as \u00XX, bytes that are not UTF-8 as '?', so that the
+ * output is always valid JSON. */
 #include "base/json_writer.h"
 
 #include <inttypes.h>
@@ -241,7 +241,7 @@ static inline bool copy_unescaped(char *to, tv_sv text)
     return !has_special(eight);
 }
 
-/* In quotation marks. Runs without escapes are copied at once. */
+/* In quotation marks. Of a text with escapes each run without is copied at once. */
 static void put_string(tv_json_writer *w, tv_sv text)
 {
     if (text.len + 2 <= TV_JSON_STAGE) {
@@ -289,7 +289,7 @@ void tv_json_key(tv_json_writer *w, const char *key)
     w->after_key = true;
 }
 
-void tv_json_put_spaced_key(tv_json_writer *w, const char *text, size_t length)
+void tv_json_put_key_slow(tv_json_writer *w, const char *text, size_t length)
 {
     assert(in_object(w) && !w->after_key);
     put_separator(w);
@@ -325,6 +325,7 @@ void tv_json_write_null(tv_json_writer *w) { write_word(w, "null"); }
 
 void tv_json_write_boolean(tv_json_writer *w, bool value) { write_word(w, value ? "true" : "false"); }
 
+/* The decimal digits of `value`, at least one. */
 static inline unsigned count_digits(uint64_t value)
 {
     for (unsigned n = 1;; n += 4, value /= 10000) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A streaming JSON writer to a tv_buf or a FILE. Allocates nothing itself; a failure of the buffer or the file sticks
  * and is reported once, by tv_json_writer_finish. The calls must be well-formed, which is asserted. The functions for
- * keys, values and brackets are in trivet/json.h.
+ * keys, values and brackets are in trivet/json.h; keys that are literals, here.
  *
  * Written here, and not taken from a library, because the three styles below cannot be had from yajl_gen, which also
  * aborts when memory is short. */
@@ -39,21 +39,22 @@ void tv_json_writer_init_file(tv_json_writer *writer, FILE *file, tv_json_style 
 /* Passes what is staged to the sink. */
 void tv_json_writer_flush(tv_json_writer *writer);
 
-/* tv_json_key of a literal without characters that JSON escapes, which is neither measured nor looked through. */
+/* tv_json_key of a literal without characters that JSON escapes, which is neither measured nor searched. */
 #define TV_JSON_KEY(writer, name) tv_json_put_key(writer, "\"" name "\":", sizeof "\"" name "\":" - 1)
 
 /* A member whose key is such a literal, with a value of tv_json_write_TYPE. */
 #define TV_JSON_MEMBER(writer, name, type, value) (TV_JSON_KEY(writer, name), tv_json_write_##type(writer, value))
 
-/* `text`: the key in quotation marks and the colon. */
-void tv_json_put_spaced_key(tv_json_writer *writer, const char *text, size_t length);
+/* `text`: the key in quotation marks and the colon. _slow: in any style and state of the stage. */
+void tv_json_put_key_slow(tv_json_writer *writer, const char *text, size_t length);
 
 static inline void tv_json_put_key(tv_json_writer *w, const char *text, size_t length)
 {
     if (w->style != TV_JSON_COMPACT || w->newline || length >= TV_JSON_STAGE - w->staged) {
-        tv_json_put_spaced_key(w, text, length);
+        tv_json_put_key_slow(w, text, length);
         return;
     }
+    assert(w->depth > 0 && !w->after_key);
     char *to = w->stage + w->staged;
     if (!w->is_first)
         *to++ = ',';

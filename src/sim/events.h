@@ -29,8 +29,8 @@ static inline tv_event tv_event_of(tv_event_kind kind, const char *engine, int64
  * `program` may be NULL. */
 void tv_event_locate(tv_event *event, const tv_program *program, uint64_t index);
 
-/* Sends `event` to the sink, after setting the source line of its instruction if that belongs to the loaded program.
- * The run is traced. */
+/* Sends `event` to the sink, after tv_event_locate if its instruction belongs to the loaded program: it stays located,
+ * and cannot be used for another instruction. The run is traced. */
 void tv_emit(const tv_emitter *emitter, tv_event *event);
 
 /* Instruction `index`, row `op` of the instruction set, leaves the scheduler `engine` in `cycle`. The run is traced. */

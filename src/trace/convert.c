@@ -21,7 +21,7 @@ typedef struct converter {
 static bool begin_json(void *user, const tv_trace_head *head)
 {
     converter *c = user;
-    tv_trace_encoder_init(&c->encoder, c->out, c->format, head->clock_hz, false);
+    tv_trace_encoder_init(&c->encoder, c->out, c->format, head->clock_hz);
     tv_trace_encode_begin(&c->encoder);
     tv_trace_encode_member(&c->encoder, "run_metadata");
     tv_json_write_value(&c->encoder.json, head->run_metadata, 0);

@@ -8,12 +8,12 @@
 /* Significant digits of times, which are derived from cycles; amounts are written exactly. */
 enum { TIME_DIGITS = 12, EXACT = 0 };
 
-void tv_trace_encoder_init(tv_trace_encoder *t, FILE *out, tv_trace_format format, double clock_hz, bool is_live)
+void tv_trace_encoder_init(tv_trace_encoder *t, FILE *out, tv_trace_format format, double clock_hz)
 {
     tv_json_writer_init_file(&t->json, out, TV_JSON_COMPACT);
     t->format = format;
     t->clock_hz = clock_hz > 0 ? clock_hz : 1e9;
-    t->is_live = is_live;
+    t->is_live = false;
     t->counter_cycle = 0;
     t->track_count = 0;
     t->member = NULL;

@@ -17,7 +17,7 @@ typedef struct tv_trace_encoder {
     tv_json_writer json; /* the caller writes the values of members through it */
     tv_trace_format format;
     double clock_hz;
-    bool is_live; /* events are those of a machine, whose constant texts (tv_event) are known by their addresses */
+    bool is_live; /* set before an event: a machine sends it, whose constants (tv_event) are known by their addresses */
     uint64_t counter_cycle;              /* Chrome: up to which the bandwidth counter is written */
     char tracks[TRACKS_MAX][TRACK_NAME]; /* not JSON: names of engines that have a track, and "tokens" */
     unsigned track_count;
@@ -40,9 +40,8 @@ typedef struct tv_trace_extras {
     const tv_json_value *members, *details;
 } tv_trace_extras;
 
-/* `encoder` is storage of the caller, which ends it with tv_trace_encoder_fini. `is_live`: all events are those of one
- * machine, which exists longer. */
-void tv_trace_encoder_init(tv_trace_encoder *encoder, FILE *out, tv_trace_format format, double clock_hz, bool is_live);
+/* `encoder` is storage of the caller, which ends it with tv_trace_encoder_fini. */
+void tv_trace_encoder_init(tv_trace_encoder *encoder, FILE *out, tv_trace_format format, double clock_hz);
 void tv_trace_encoder_fini(tv_trace_encoder *encoder);
 
 /* In this order:

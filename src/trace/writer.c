@@ -5,6 +5,7 @@
 
 #include "base/diag.h"
 #include "base/sv.h"
+#include "machine/target.h"
 #include "trace/encode.h"
 #include "trivet/energy.h"
 #include "trivet/file.h"
@@ -17,6 +18,7 @@ typedef struct window {
 } window;
 
 struct tv_trace_writer {
+    const tv_machine *machine;
     tv_output *output;
     tv_trace_encoder encoder;
     uint64_t window_cycles;
@@ -182,7 +184,7 @@ static void write_head(tv_trace_writer *w, tv_trace_format format, const tv_mach
     tv_machine_stats(machine, &s);
     for (unsigned e = 0; e < s.engine_count; e++)
         names[e] = s.engines[e].name;
-    tv_trace_encoder_init(&w->encoder, tv_output_stream(w->output), format, s.clock_hz, true);
+    tv_trace_encoder_init(&w->encoder, tv_output_stream(w->output), format, s.clock_hz);
     tv_trace_encode_begin(&w->encoder);
     tv_trace_encode_member(&w->encoder, "run_metadata");
     write_run_metadata(&w->encoder.json, machine, &s);
@@ -210,6 +212,15 @@ static bool write_tail(tv_trace_writer *w, const tv_machine *machine)
 
 /* ---- The writer ---- */
 
+static void write_event(void *user, const tv_event *e);
+
+/* Whether the machine sends the events itself: another sink that forwards them may have its own strings in a buffer. */
+static bool is_attached(const tv_trace_writer *w)
+{
+    tv_trace_sink sink = tv_machine_trace_sink(w->machine);
+    return sink.event == write_event && sink.user == w;
+}
+
 static void write_event(void *user, const tv_event *e)
 {
     tv_trace_writer *w = user;
@@ -225,6 +236,7 @@ static void write_event(void *user, const tv_event *e)
         return;
     if (e->kind == TV_EVENT_STALL && !e->scheduler)
         add_to_windows(w, e->start, e->end, (double)(e->end - e->start), offsetof(window, stalled));
+    w->encoder.is_live = is_attached(w);
     tv_trace_encode_event(&w->encoder, e, NULL);
 }
 
@@ -251,6 +263,7 @@ tv_status tv_trace_open(const char *path, tv_trace_format format, const tv_machi
         free(w);
         return status;
     }
+    w->machine = machine;
     w->window_cycles = FIRST_WINDOW;
     write_head(w, names_packets(path) ? TV_TRACE_PFTRACE : format, machine);
     *out = w;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -536,6 +537,81 @@ static void take_marker(void *user, const tv_event *e)
         *(uint64_t *)user = e->start;
 }
 
+/* Forwards events with other texts, which are in the same arrays for each. */
+typedef struct renamer {
+    tv_trace_sink sinks[2];
+    char texts[3][40];
+} renamer;
+
+static const char *rename_text(char renamed[40], const char *text)
+{
+    snprintf(renamed, 40, "my %s", text ? text : "");
+    return text ? renamed : NULL;
+}
+
+static void send_renamed(void *user, const tv_event *e)
+{
+    renamer *r = user;
+    tv_event renamed = *e;
+    renamed.op = rename_text(r->texts[0], e->op);
+    renamed.engine = rename_text(r->texts[1], e->engine);
+    renamed.reason = rename_text(r->texts[2], e->reason);
+    for (int i = 0; i < 2; i++)
+        r->sinks[i].event(r->sinks[i].user, &renamed);
+}
+
+/* Returns the bytes of the file, followed by a zero, and removes it. */
+static char *read_file(const char *path, size_t *size)
+{
+    enum { SIZE = 1 << 16 };
+    char *bytes = calloc(1, SIZE);
+    FILE *file = fopen(path, "rb");
+    assert_true(bytes && file);
+    *size = fread(bytes, 1, SIZE, file);
+    assert_true(*size > 0 && *size < SIZE);
+    fclose(file);
+    remove(path);
+    return bytes;
+}
+
+static void forwarded_events_keep_their_texts_in_each_format(void **state)
+{
+    char paths[3][40] = {"/tmp/trivet-XXXXXX.json", "/tmp/trivet-XXXXXX.pftrace", "/tmp/trivet-XXXXXX.pftrace"};
+    tv_trace_writer *writers[2];
+    size_t sizes[3];
+    renamer r;
+    tv_program *program = program_of(pipeline);
+    tv_machine *machine = machine_of(TV_MODE_FULL);
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        int fd = mkstemps(paths[i], (int)strlen(strchr(paths[i], '.')));
+        assert_true(fd >= 0 && close(fd) == 0);
+        if (i == 2)
+            break;
+        assert_int_equal(tv_trace_open(paths[i], TV_TRACE_JSON, machine, NULL, &writers[i]), TV_OK);
+        r.sinks[i] = tv_trace_writer_sink(writers[i]);
+    }
+    tv_machine_trace(machine, &(tv_trace_sink){.event = send_renamed, .user = &r});
+    assert_int_equal(tv_machine_load(machine, program, NULL), TV_OK);
+    assert_int_equal(tv_machine_run(machine, NULL, NULL), TV_OK);
+    tv_machine_trace(machine, NULL);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(tv_trace_finish(writers[i], machine, NULL), TV_OK);
+    assert_int_equal(tv_trace_convert(paths[0], paths[2], TV_TRACE_PFTRACE, NULL, NULL), TV_OK);
+    char *json = read_file(paths[0], &sizes[0]), *packets = read_file(paths[1], &sizes[1]);
+    char *converted = read_file(paths[2], &sizes[2]);
+    assert_int_equal(sizes[1], sizes[2]);
+    assert_memory_equal(packets, converted, sizes[1]);
+    static const char *const texts[] = {"my MEMSET", "my GEMV", "my CVO_GELU", "my frontend", "my SFU"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        assert_non_null(strstr(json, texts[i]));
+    free(json);
+    free(packets);
+    free(converted);
+    tv_machine_free(machine);
+    tv_program_free(program);
+}
+
 static void a_mark_after_the_end_stands_at_the_end(void **state)
 {
     (void)state;
@@ -679,6 +755,7 @@ int main(void)
         cmocka_unit_test(a_trace_that_ends_early_reports_what_is_in_flight),
         cmocka_unit_test(the_next_instruction_reports_what_it_will_access),
         cmocka_unit_test(a_trace_reports_loads_steps_and_labels),
+        cmocka_unit_test(forwarded_events_keep_their_texts_in_each_format),
         cmocka_unit_test(a_mark_after_the_end_stands_at_the_end),
         cmocka_unit_test(a_limit_of_cycles_comes_before_a_fault_behind_it),
         cmocka_unit_test(a_load_leaves_no_status_behind),

@@ -220,15 +220,22 @@ def awkward_events_stay(t):
 
 def live_texts_outlive_the_state(t):
     """Runs whose labels fill the table of texts, so that the state is cleared again and again, each time before other instructions."""
-    for target in ("pccx", "opennpu"):
-        t.good("gen", "-q", target, "-n", "6000", "-o", "a.s")
-        lines = read(t, "a.s").decode().splitlines()
-        is_instruction = lambda line: line.startswith("        ") and line.strip()[0] != "."
-        t.write("b.s", "".join("label%d: %s\n" % (i, line) if is_instruction(line) else line + "\n" for i, line in enumerate(lines)))
-        for file in ("a.json", "a.pftrace"):
-            t.good("run", "-q", "b.s", "--trace", file)
+    for target, name in (("pccx", "program.s"), ("opennpu", "program.s"), ("cmdq", "queue.json")):
+        t.good("gen", "-q", target, "-n", "6000", "-o", name)
+        program = read(t, name).decode()
+        if target == "cmdq":
+            queue = json.loads(program)
+            queue["cmdq"] = [{**entry, "layer_id": "layer %d" % i} for i, entry in enumerate(queue["cmdq"])]
+            t.write(name, json.dumps(queue))
+        else:
+            is_instruction = lambda line: line.startswith("        ") and line.strip()[0] != "."
+            t.write(name, "".join("label%d: %s\n" % (i, line) if is_instruction(line) else line + "\n" for i, line in enumerate(program.splitlines())))
+        for option, file in (("--trace", "a.json"), ("--trace", "a.pftrace"), ("--perfetto", "a.perfetto")):
+            t.call("run", "-q", name, "--no-hazards", option, file)
         t.good("trace", "convert", "a.json", "-o", "b.pftrace")
         t.equal(target, read(t, "a.pftrace"), read(t, "b.pftrace"))
+        t.good("trace", "convert", "a.json", "--to", "perfetto", "-o", "b.perfetto")
+        t.equal(target + " as Chrome trace events", read(t, "a.perfetto"), read(t, "b.perfetto"))
         clears = sum(1 for _, packet in fields(read(t, "a.pftrace")) if one(packet, 13, 0) & 1)
         t.check(target + " cleared", clears < 8 and "%d times" % clears)
 

@@ -81,7 +81,7 @@ typedef struct masks {
 
 /* ---- The values that decide a length ---- */
 
-/* By pointer: a structure that is returned is copied as a whole, for which the stores of its members are awaited. */
+/* By pointer: the copy of a structure that is returned waits for the stores of its members. */
 static void set_factors(const masks *m, const pccx_op *op, extent *e)
 {
     const pccx_constant *c = op->constant_count ? &op->constants[op->constant_count - 1] : NULL;
@@ -211,7 +211,7 @@ static void note_result(masks *m, uint64_t from, uint32_t size)
 
 static void check_vectors(masks *m, const pccx_op *op)
 {
-    extent *e = &m->extents[m->index]; /* of zeros */
+    extent *e = &m->extents[m->index]; /* zeroed by allocate_masks */
     set_factors(m, op, e);
     for (unsigned i = 0; i < op->range_count; i++) {
         const pccx_range *r = &op->ranges[i];
