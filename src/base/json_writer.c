@@ -398,20 +398,67 @@ static size_t normalize_number(char *text)
     return (size_t)(to - text);
 }
 
+enum { NUMBER_TEXT = 48, FEW_DIGITS = 12 };
+
+/* A decimal of `count` digits, whose first one is that of 10^exponent, from 10^-4 on; without zeros at its end. */
+static size_t put_decimal(char *text, uint64_t decimal, int count, int exponent)
+{
+    for (; decimal % 10 == 0 && count > exponent + 1; decimal /= 10)
+        count--;
+    const int before = exponent < 0 ? 1 : exponent + 1; /* the point */
+    const int length = exponent < 0 ? count - exponent : count;
+    char *at = text + length + (length > before);
+    size_t written = (size_t)(at - text);
+    for (int i = length; i > 0; i--, decimal /= 10) {
+        if (i == before && length > before)
+            *--at = '.';
+        *--at = (char)('0' + decimal % 10);
+    }
+    return written;
+}
+
+/* What printf's %g writes of a number from 10^-4 on, with at most FEW_DIGITS digits and without an exponent; 0: it is
+ * another one, or not decided. The product with a power of ten, which is exact, is rounded once, so it is on the same
+ * side of the middle between two decimals as without rounding, or in the middle. */
+static size_t format_few_digits(double value, int digits, char text[NUMBER_TEXT])
+{
+    static const double powers[FEW_DIGITS + 5] = {1e0, 1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7, 1e8,
+                                                  1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16};
+    int exponent = -4;
+    if (digits < 1 || digits > FEW_DIGITS || !(value >= 1e-4 && value < powers[digits]))
+        return 0;
+    while (value * 1e4 >= powers[exponent + 5])
+        exponent++;
+    double scaled = value * powers[digits - 1 - exponent];
+    uint64_t decimal = (uint64_t)scaled;
+    double rest = scaled - (double)decimal;
+    if (rest == 0.5)
+        return 0;
+    decimal += rest > 0.5;
+    if (decimal >= (uint64_t)powers[digits]) {
+        decimal /= 10;
+        exponent++;
+    }
+    return exponent < digits ? put_decimal(text, decimal, digits, exponent) : 0;
+}
+
 static void write_double(tv_json_writer *w, double value, int digits, bool keep_real)
 {
     enum { EXACT_FROM = 15, EXACT_TO = 17 };
-    char text[48];
+    char text[NUMBER_TEXT];
     if (!isfinite(value)) {
         tv_json_write_null(w);
         return;
     }
-    int n = digits ? digits : EXACT_FROM;
-    snprintf(text, sizeof text - 2, "%.*g", n, value);
-    while (digits == 0 && n < EXACT_TO && strtod(text, NULL) != value)
-        snprintf(text, sizeof text - 2, "%.*g", ++n, value);
-    size_t length = normalize_number(text);
-    if (keep_real && !strpbrk(text, ".e")) {
+    size_t length = format_few_digits(value, digits, text);
+    if (length == 0) {
+        int n = digits ? digits : EXACT_FROM;
+        snprintf(text, sizeof text - 2, "%.*g", n, value);
+        while (digits == 0 && n < EXACT_TO && strtod(text, NULL) != value)
+            snprintf(text, sizeof text - 2, "%.*g", ++n, value);
+        length = normalize_number(text);
+    }
+    if (keep_real && !memchr(text, '.', length) && !memchr(text, 'e', length)) {
         text[length++] = '.';
         text[length++] = '0';
     }

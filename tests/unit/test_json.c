@@ -580,6 +580,63 @@ static void reals_read_back(void **state)
 }
 
 /* What is read is written the same, but for space. */
+static void expect_number(double value, int digits, const char *expected)
+{
+    tv_buf buf = {0};
+    tv_json_writer w;
+    tv_json_writer_init_buf(&w, &buf, TV_JSON_COMPACT);
+    tv_json_write_number(&w, value, digits);
+    assert_true(tv_json_writer_finish(&w));
+    assert_string_equal(tv_buf_cstr(&buf), expected);
+    tv_buf_fini(&buf);
+}
+
+/* Numbers of few digits, which are not written by printf: by hand, and beside it. */
+static void few_digits_are_those_of_printf(void **state)
+{
+    static const struct {
+        double value;
+        int digits;
+        const char *text;
+    } cases[] = {{0.0025, 12, "0.0025"},
+                 {1e-4, 12, "0.0001"},
+                 {9.9999e-5, 12, "9.9999e-5"},
+                 {9.9999999999995e-5, 12, "0.0001"},
+                 {0.0999999999994, 12, "0.0999999999994"},
+                 {0.0999999999999996, 12, "0.1"},
+                 {9.999999999994, 12, "9.99999999999"},
+                 {9.999999999996, 12, "10"},
+                 {2.5, 1, "2"},
+                 {3.5, 1, "4"},
+                 {0.5, 1, "0.5"},
+                 {1234567, 3, "1.23e6"},
+                 {42767654.8875, 11, "42767654.888"}, /* the double is above the middle, its product is the middle */
+                 {100, 3, "100"},
+                 {99.96, 3, "100"},
+                 {999.6, 3, "1e3"},
+                 {123456789012, 12, "123456789012"},
+                 {999999999999.4, 12, "999999999999"},
+                 {999999999999.6, 12, "1e12"},
+                 {1000000.25, 12, "1000000.25"}};
+    (void)state;
+    for (unsigned i = 0; i < TV_COUNTOF(cases); i++)
+        expect_number(cases[i].value, cases[i].digits, cases[i].text);
+    unit_rng rng = {3};
+    for (unsigned i = 0; i < 300000; i++) {
+        char text[64];
+        uint64_t bits = unit_next(&rng);
+        int digits = 1 + (int)(unit_next(&rng) % 14);
+        double power = pow(10, (double)(bits % 18) - 5);
+        double value = i % 4 == 0   ? power * (1 + (double)((int)(bits >> 20 & 7) - 4) * 0x1p-52)
+                       : i % 4 == 1 ? (double)(bits >> 34) * 0.0025
+                       : i % 4 == 2 ? (double)(bits >> 50) / 2
+                                    : power * (double)(bits >> 11) * 0x1p-53;
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (!strchr(text, 'e'))
+            expect_number(value, digits, text);
+    }
+}
+
 static void trees_are_written_as_they_were_read(void **state)
 {
     static const char text[] = "{\"a\":[1,-2.50E+3,18446744073709551616,{\"b\":\"\\n\"}],\"c\":null}";
@@ -667,6 +724,7 @@ int main(void)
                                        cmocka_unit_test(literal_keys_are_written_as_others),
                                        cmocka_unit_test(integers_have_all_their_digits),
                                        cmocka_unit_test(reals_read_back),
+                                       cmocka_unit_test(few_digits_are_those_of_printf),
                                        cmocka_unit_test(trees_are_written_as_they_were_read),
                                        cmocka_unit_test(a_failed_sink_is_reported_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
