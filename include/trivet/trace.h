@@ -96,13 +96,13 @@ struct tv_machine;
 
 /* Starts a trace file of `format` at `path` ("-": standard output; a name ending in ".zst" is compressed, one ending in
  * ".pftrace" before that selects Perfetto's packets) for a run of `machine`, whose configuration is written to the
- * header. The caller ends it with tv_trace_finish or tv_trace_abandon. TV_ERR_INPUT: the format is CSV or VCD;
- * TV_ERR_IO: the file cannot be written; TV_ERR_MEMORY. */
+ * header; it must exist until the last event is sent to the writer. The caller ends it with tv_trace_finish or
+ * tv_trace_abandon. TV_ERR_INPUT: the format is CSV or VCD; TV_ERR_IO: the file cannot be written; TV_ERR_MEMORY. */
 TV_API tv_status tv_trace_open(const char *path, tv_trace_format format, const struct tv_machine *machine,
                                const tv_diag_sink *sink, tv_trace_writer **out);
 
-/* The sink to attach to the machine, which must exist while it receives events. Valid until `writer` is freed. A sink
- * that is attached instead may forward events to it, also with other strings. */
+/* The sink to attach to the machine, which then is the only one that sends events to it. Another sink may be attached
+ * instead, and forward events to it, also with strings of its own. Valid until `writer` is freed. */
 TV_API tv_trace_sink tv_trace_writer_sink(tv_trace_writer *writer);
 
 /* Writes the summary of `machine`, completes the file and frees `writer`, also on failure. TV_ERR_IO: the file could

@@ -417,9 +417,10 @@ static size_t put_decimal(char *text, uint64_t decimal, int count, int exponent)
     return written;
 }
 
-/* What printf's %g writes of a number from 10^-4 on, with at most FEW_DIGITS digits and without an exponent; 0: it is
- * another one, or not decided. The product with a power of ten, which is exact, is rounded once, so it is on the same
- * side of the middle between two decimals as without rounding, or in the middle. */
+/* Writes `value` as printf's %g, which rounds to nearest, and returns the length. 0: it is below 10^-4, has more than
+ * FEW_DIGITS digits or an exponent, or its product with a power of ten is a tie. Powers up to 10^16 and ties below
+ * 10^12 are exact and rounding is monotonic, so the rounded product is on the same side of a tie as the exact one, or
+ * equal to it. */
 static size_t format_few_digits(double value, int digits, char text[NUMBER_TEXT])
 {
     static const double powers[FEW_DIGITS + 5] = {1e0, 1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7, 1e8,
@@ -427,7 +428,7 @@ static size_t format_few_digits(double value, int digits, char text[NUMBER_TEXT]
     int exponent = -4;
     if (digits < 1 || digits > FEW_DIGITS || !(value >= 1e-4 && value < powers[digits]))
         return 0;
-    while (value * 1e4 >= powers[exponent + 5])
+    while (exponent < digits - 1 && value * 1e4 >= powers[exponent + 5])
         exponent++;
     double scaled = value * powers[digits - 1 - exponent];
     uint64_t decimal = (uint64_t)scaled;

@@ -17,16 +17,16 @@ typedef struct tv_trace_encoder {
     tv_json_writer json; /* the caller writes the values of members through it */
     tv_trace_format format;
     double clock_hz;
-    bool is_live; /* set before an event: a machine sends it, whose constants (tv_event) are known by their addresses */
+    bool is_live; /* set before an event: the machine sends it, constants (trivet/trace.h) are known by address */
     uint64_t counter_cycle;              /* Chrome: up to which the bandwidth counter is written */
     char tracks[TRACKS_MAX][TRACK_NAME]; /* not JSON: names of engines that have a track, and "tokens" */
     unsigned track_count;
     struct {
         const char *from;
         unsigned track;
-    } found[TRACKS_FOUND]; /* live: tracks by the addresses of their names */
+    } found[TRACKS_FOUND]; /* tracks by the addresses of their names; read if is_live */
     struct {
-        const char *from;      /* live: its address */
+        const char *from;      /* the address of the name; read if is_live */
         char name[TRACK_NAME]; /* "": none */
         unsigned id;
     } engines[TRACKS_MAX]; /* packets: the latest that the events of a track name */

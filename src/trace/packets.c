@@ -334,8 +334,9 @@ static void annotate_text(event_writer *w, annotation name, const char *text, bo
 
 static uint64_t time_of(const tv_packets *t, uint64_t cycle)
 {
-    /* cycles are below 2^63 (TV_CYCLE_MAX), and signed numbers are converted without a branch */
-    double ns = (double)(int64_t)cycle * t->ns_per_cycle + 0.5;
+    if (cycle > INT64_MAX)
+        return INT64_MAX;
+    double ns = (double)(int64_t)cycle * t->ns_per_cycle + 0.5; /* conversions of signed numbers have no branch */
     return ns < 0x1p63 ? (uint64_t)(int64_t)ns : INT64_MAX;
 }
 
