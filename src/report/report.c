@@ -360,13 +360,12 @@ static void fill_tables(tv_report_writer *r)
         tv_table_put(&r->tables[TV_TABLE_INSN], TV_TABLE_INSN,
                      (uint64_t[TV_TABLE_COLUMNS]){n->op, n->text, n->file, n->line, n->layer, n->source});
     }
-    for (size_t i = 0; r->groups.slots && i < 2 * TV_GROUPS_MAX; i++) {
-        const tv_group *g = &r->groups.slots[i];
-        if (g->used)
-            tv_table_put(&r->tables[TV_TABLE_GROUP], TV_TABLE_GROUP,
-                         (uint64_t[TV_TABLE_COLUMNS]){g->layer, g->op, g->lane, g->count, g->busy, g->stalled, g->bytes,
-                                                      g->macs, round_amount(g->energy[0]), round_amount(g->energy[1]),
-                                                      round_amount(g->energy[2])});
+    for (size_t i = 0; i < r->groups.list.count; i++) {
+        const tv_group *g = &r->groups.list.data[i];
+        tv_table_put(&r->tables[TV_TABLE_GROUP], TV_TABLE_GROUP,
+                     (uint64_t[TV_TABLE_COLUMNS]){g->layer, g->op, g->lane, g->count, g->busy, g->stalled, g->bytes,
+                                                  g->macs, round_amount(g->energy[0]), round_amount(g->energy[1]),
+                                                  round_amount(g->energy[2])});
     }
     for (unsigned c = 0; c < r->windows.count; c++)
         for (unsigned w = 0; w < TV_WINDOWS; w++)

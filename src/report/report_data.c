@@ -212,22 +212,28 @@ tv_group *tv_groups_find(tv_groups *g, uint32_t layer, uint32_t op, uint32_t lan
     }
     uint32_t key[3] = {layer, op, lane};
     size_t at = tv_sv_hash((tv_sv){(const char *)key, sizeof key}) % SLOTS;
-    for (; g->slots[at].used; at = (at + 1) % SLOTS)
-        if (g->slots[at].layer == layer && g->slots[at].op == op && g->slots[at].lane == lane)
-            return &g->slots[at];
-    if (g->count >= TV_GROUPS_MAX - 64 && (layer || op)) { /* room is reserved for the others of each lane */
+    for (; g->slots[at]; at = (at + 1) % SLOTS) {
+        tv_group *group = &g->list.data[g->slots[at] - 1];
+        if (group->layer == layer && group->op == op && group->lane == lane)
+            return group;
+    }
+    if (g->list.count >= TV_GROUPS_MAX - 64 && (layer || op)) { /* room is reserved for the others of each lane */
         g->full = true;
         return tv_groups_find(g, 0, 0, lane);
     }
-    if (g->count >= TV_GROUPS_MAX)
+    if (g->list.count >= TV_GROUPS_MAX)
         return NULL;
-    g->count++;
-    g->slots[at] = (tv_group){.layer = layer, .op = op, .lane = lane, .used = true};
-    return &g->slots[at];
+    if (!TV_VEC_PUSH(&g->list, (tv_group){.layer = layer, .op = op, .lane = lane})) {
+        g->failed = true;
+        return NULL;
+    }
+    g->slots[at] = (uint32_t)g->list.count;
+    return TV_VEC_LAST(&g->list);
 }
 
 void tv_groups_fini(tv_groups *g)
 {
+    TV_VEC_FINI(&g->list);
     free(g->slots);
     *g = (tv_groups){0};
 }

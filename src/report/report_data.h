@@ -96,19 +96,18 @@ enum { TV_GROUPS_MAX = 32768 };
 
 typedef struct tv_group {
     uint32_t layer, op, lane;
-    bool used;
     uint64_t count, busy, stalled, bytes, macs;
     double energy[3]; /* femtojoules: low, nominal, high */
 } tv_group;
 
 typedef struct tv_groups {
-    tv_group *slots;
-    size_t count;
+    TV_VEC(tv_group) list; /* in the order in which they were added */
+    uint32_t *slots;       /* hash table of 2 * TV_GROUPS_MAX indexes in `list`, plus one; 0: unused */
     bool full, failed;
 } tv_groups;
 
-/* The group, added if there is none; when there are too many, the group of all others of the lane. NULL: out of
- * memory. */
+/* The group, added if there is none; when there are too many, the group of all others of the lane. It is valid until
+ * the next call. NULL: out of memory, or no room. */
 tv_group *tv_groups_find(tv_groups *groups, uint32_t layer, uint32_t op, uint32_t lane);
 void tv_groups_fini(tv_groups *groups);
 

@@ -86,10 +86,13 @@ static void groups_beyond_the_limit_go_to_their_lane(void **state)
     for (uint32_t i = 1; i <= MANY; i++)
         tv_groups_find(&groups, i, 1, 7)->count++;
     uint64_t sum = 0;
-    for (size_t i = 0; i < 2 * TV_GROUPS_MAX; i++)
-        sum += groups.slots[i].count;
+    for (size_t i = 0; i < groups.list.count; i++)
+        sum += groups.list.data[i].count;
     assert_int_equal(sum, MANY);
-    assert_true(groups.full && groups.count <= TV_GROUPS_MAX);
+    assert_true(groups.full && groups.list.count <= TV_GROUPS_MAX);
+    for (uint32_t i = 1; i <= 1000; i++) /* each has one of its own, in the order in which they were added */
+        assert_ptr_equal(tv_groups_find(&groups, i, 1, 7), &groups.list.data[i - 1]);
+    assert_int_equal(groups.list.data[0].count, 1);
     assert_true(tv_groups_find(&groups, 0, 0, 7)->count > 1000);
     tv_groups_fini(&groups);
 }
