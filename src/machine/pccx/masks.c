@@ -44,7 +44,7 @@ typedef struct masked {
 
 /* A vector that is read shorter than it was written, until something reads its rest. */
 typedef struct short_read {
-    uint32_t reader, writer, next; /* next: of the same split, NONE at the end */
+    uint32_t reader, writer, next; /* next: index + 1 of the next one of the same split, 0 at the end */
     uint32_t words, from;
     masked mask;
     extent form; /* of the reader */
@@ -69,9 +69,9 @@ typedef struct masks {
     uint32_t index;
     extent *extents;     /* of each instruction */
     uint32_t *row_bytes; /* of each instruction: weights of a row, 0: it takes none; of eight rows with `w_scale` */
-    uint32_t *writer;    /* of each L2 word: the instruction, or NONE */
+    uint32_t *writer;    /* of each L2 word: index + 1 of the instruction, or 0 */
     bool *begun;         /* a vector that begins there has been read since */
-    uint32_t *split;     /* the short reads that end there, or NONE */
+    uint32_t *split;     /* the short reads that end there: index + 1 of the first one, or 0 */
     TV_VEC(short_read) reads;
     sequence sequences[SEQUENCES];
     uint32_t setter[2][ENTRIES]; /* MEMSET of an entry that nothing has used, or NONE */
@@ -159,16 +159,16 @@ static void check_short_read(masks *m, const extent *e, uint32_t from, uint64_t 
 {
     masked mask;
     uint32_t by = m->writer[from], end = from + (uint32_t)words;
-    if (by == NONE || m->extents[by].from != from || m->extents[by].size <= words)
+    if (by == 0 || m->extents[by - 1].from != from || m->extents[by - 1].size <= words)
         return;
-    uint32_t size = m->extents[by].size;
+    uint32_t size = m->extents[by - 1].size;
     if (m->writer[from + size - 1] != by || m->writer[end] != by || (m->begun[end] && words) ||
         !find_mask(e, size - words, false, &mask))
         return;
     uint32_t number = (uint32_t)m->reads.count;
-    short_read r = {m->index, by, m->split[end], (uint32_t)words, from, mask, *e, false};
+    short_read r = {m->index, by - 1, m->split[end], (uint32_t)words, from, mask, *e, false};
     if (number < NONE && TV_VEC_PUSH(&m->reads, r) && words)
-        m->split[end] = number;
+        m->split[end] = number + 1;
 }
 
 static void check_long_read(masks *m, uint32_t from, uint64_t words)
@@ -176,37 +176,39 @@ static void check_long_read(masks *m, uint32_t from, uint64_t words)
     char why[100];
     masked mask;
     uint32_t by = m->writer[from];
-    if (by == NONE || m->extents[by].from != from || m->extents[by].size >= words)
+    if (by == 0 || m->extents[by - 1].from != from || m->extents[by - 1].size >= words)
         return;
-    const extent *e = &m->extents[by];
+    const extent *e = &m->extents[by - 1];
     for (uint64_t w = from + e->size; w < from + words; w++)
-        if (m->writer[w] != NONE)
+        if (m->writer[w])
             return;
     if (!find_mask(e, words - e->size, true, &mask))
         return;
     snprintf(why, sizeof why,
              "instruction %" PRIu32 " reads %" PRIu64 " words from l2[0x%" PRIx32 "], %" PRIu32 " are written",
              m->index, words, from, e->size);
-    report_value(m, by, e, &mask, why);
+    report_value(m, by - 1, e, &mask, why);
 }
 
 /* A vector begins at `from`: if it is the rest of others, they are parts on purpose. */
 static void note_beginning(masks *m, uint32_t from)
 {
     m->begun[from] = true;
-    for (uint32_t i = m->split[from]; i != NONE; i = m->reads.data[i].next)
-        if (m->reads.data[i].reader != m->index && m->writer[from] == m->reads.data[i].writer)
-            m->reads.data[i].split = true;
+    for (uint32_t i = m->split[from]; i; i = m->reads.data[i - 1].next) {
+        short_read *r = &m->reads.data[i - 1];
+        if (r->reader != m->index && m->writer[from] == r->writer + 1)
+            r->split = true;
+    }
 }
 
 static void note_result(masks *m, uint64_t from, uint32_t size)
 {
-    uint32_t *writer = m->writer + from, index = m->index;
+    uint32_t *writer = m->writer + from, number = m->index + 1;
     for (uint32_t i = 0; i < size; i++)
-        writer[i] = index;
+        writer[i] = number;
     memset(m->begun + from, 0, size * sizeof *m->begun);
     if (m->reads.count)
-        memset(m->split + from, 0xFF, size * sizeof *m->split);
+        memset(m->split + from, 0, size * sizeof *m->split);
 }
 
 static void check_vectors(masks *m, const pccx_op *op)
@@ -397,17 +399,16 @@ static void check_word(masks *m)
     pccx_control_commit(&m->control, &op);
 }
 
+/* The arrays of L2 words are zeroed by calloc, so that short programs touch few of their pages. */
 static bool allocate_masks(masks *m, uint64_t count)
 {
     m->extents = calloc(count + 1, sizeof *m->extents);
     m->row_bytes = calloc(count + 1, sizeof *m->row_bytes);
-    m->writer = malloc(L2_SIZE * sizeof *m->writer);
-    m->split = malloc(L2_SIZE * sizeof *m->split);
+    m->writer = calloc(L2_SIZE, sizeof *m->writer);
+    m->split = calloc(L2_SIZE, sizeof *m->split);
     m->begun = calloc(L2_SIZE, sizeof *m->begun);
     if (!m->extents || !m->row_bytes || !m->writer || !m->split || !m->begun)
         return false;
-    memset(m->writer, 0xFF, L2_SIZE * sizeof *m->writer);
-    memset(m->split, 0xFF, L2_SIZE * sizeof *m->split);
     memset(m->setter, 0xFF, sizeof m->setter);
     return true;
 }
