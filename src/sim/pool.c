@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pool of threads: each loop is cut into more chunks than there are threads, and idle threads claim chunks from a
- * shared counter. The caller does not wait for threads that find none left, so that a short loop costs no more than on
- * one thread.
+/* A pool of threads: each loop is cut into more chunks than there are threads. Each thread claims the chunks of its own
+ * range, which follow each other and which it mostly has of the next loop, too, and then what is left of the others'.
+ * The caller does not wait for threads that find none left, so that a short loop costs no more than on one thread.
  *
  * More threads can be slower than one: where one already reads memory at full bandwidth, and where other programs take
  * a thread's processor in the middle of a chunk, for which the caller then waits milliseconds. So loops of a kind (the
@@ -35,20 +35,36 @@ typedef struct loop_kind {
     unsigned interval;
 } loop_kind;
 
+/* The chunks of a loop that a thread claims first. Those of a few threads share a cache line: each thread reads them
+ * all before a loop ends. */
+typedef struct chunk_range {
+    _Atomic(uint64_t) next;
+    uint64_t end;
+} chunk_range;
+
+/* A thread besides the caller. */
+typedef struct pool_thread {
+    pthread_t id;
+    tv_pool *pool;
+    unsigned range;
+} pool_thread;
+
 struct tv_pool {
     pthread_mutex_t lock; /* for sleeping and waking */
     pthread_cond_t begun, done;
-    pthread_t threads[THREADS_MAX];
+    pool_thread threads[THREADS_MAX];
     unsigned count; /* threads besides the caller */
     atomic_bool ending;
     _Atomic(uint64_t) open; /* number of the loop whose chunks can be claimed; 0: none */
-    atomic_uint active;     /* threads that may claim some; while there are any, `next` to `user` do not change */
+    /* Threads that may claim chunks. While there are any, `chunk_size` to `user` do not change, nor the ends of ranges.
+     */
+    atomic_uint active;
     atomic_uint sleeping;
-    atomic_bool waiting;    /* the caller sleeps until none is active, or until the job is done */
-    _Atomic(uint64_t) next; /* chunk */
-    uint64_t loops, chunks, chunk_size, total;
+    atomic_bool waiting; /* the caller sleeps until none is active, or until the job is done */
+    uint64_t loops, chunk_size, total;
     tv_pool_work *work;
     void *user;
+    chunk_range ranges[THREADS_MAX + 1]; /* of the caller and of each thread */
 
     _Atomic(tv_pool_job *) job; /* NULL: there is none, or a thread has begun it */
     atomic_bool job_done;
@@ -77,11 +93,16 @@ static void pause_briefly(void)
 #endif
 }
 
-static void run_chunks(tv_pool *pool)
+/* Works on the chunks of the range and then on those that are left of the ranges after it, round about. */
+static void run_chunks(tv_pool *pool, unsigned range)
 {
-    for (uint64_t chunk; (chunk = atomic_fetch_add(&pool->next, 1)) < pool->chunks;) {
-        uint64_t from = chunk * pool->chunk_size;
-        pool->work(pool->user, from, tv_min_u64(from + pool->chunk_size, pool->total));
+    const unsigned ranges = pool->count + 1;
+    for (unsigned i = 0; i < ranges; i++) {
+        chunk_range *r = &pool->ranges[(range + i) % ranges];
+        for (uint64_t chunk; (chunk = atomic_fetch_add(&r->next, 1)) < r->end;) {
+            uint64_t from = chunk * pool->chunk_size;
+            pool->work(pool->user, from, tv_min_u64(from + pool->chunk_size, pool->total));
+        }
     }
 }
 
@@ -147,7 +168,8 @@ static void run_job(tv_pool *pool)
 
 static void *run_thread(void *user)
 {
-    tv_pool *pool = user;
+    const pool_thread *thread = user;
+    tv_pool *pool = thread->pool;
     uint64_t latest = 0;
     for (;;) {
         wait_for_work(pool, latest);
@@ -159,7 +181,7 @@ static void *run_thread(void *user)
         pool->active++;
         uint64_t open = pool->open; /* it may have ended meanwhile */
         if (open != 0 && open != latest)
-            run_chunks(pool);
+            run_chunks(pool, thread->range);
         if (open != 0)
             latest = open;
         finish_chunks(pool);
@@ -175,7 +197,9 @@ tv_pool *tv_pool_new(unsigned threads)
     pthread_cond_init(&pool->begun, NULL);
     pthread_cond_init(&pool->done, NULL);
     while (pool->count + 1 < threads && pool->count < THREADS_MAX) {
-        if (pthread_create(&pool->threads[pool->count], NULL, run_thread, pool) != 0)
+        pool_thread *thread = &pool->threads[pool->count];
+        *thread = (pool_thread){.pool = pool, .range = pool->count + 1};
+        if (pthread_create(&thread->id, NULL, run_thread, thread) != 0)
             break;
         pool->count++;
     }
@@ -191,7 +215,7 @@ void tv_pool_free(tv_pool *pool)
     pthread_cond_broadcast(&pool->begun);
     pthread_mutex_unlock(&pool->lock);
     for (unsigned i = 0; i < pool->count; i++)
-        pthread_join(pool->threads[i], NULL);
+        pthread_join(pool->threads[i].id, NULL);
     pthread_mutex_destroy(&pool->lock);
     pthread_cond_destroy(&pool->begun);
     pthread_cond_destroy(&pool->done);
@@ -271,17 +295,21 @@ static void record_loop(loop_kind *kind, bool shared, uint64_t ns)
 /* Returns how long the caller worked, without waiting. */
 static uint64_t run_shared(tv_pool *pool, uint64_t count, unsigned grain, tv_pool_work *work, void *user)
 {
-    uint64_t chunks = (uint64_t)(pool->count + 1) * CHUNKS_PER_THREAD, size = tv_ceil_div(count, chunks);
+    const uint64_t ranges = pool->count + 1;
+    uint64_t chunks = ranges * CHUNKS_PER_THREAD, size = tv_ceil_div(count, chunks);
     pool->chunk_size = count >= CHUNKS_PER_THREAD * (uint64_t)grain ? tv_ceil_div(size, grain) * grain : size;
-    pool->chunks = tv_ceil_div(count, pool->chunk_size);
+    chunks = tv_ceil_div(count, pool->chunk_size);
     pool->total = count;
     pool->work = work;
     pool->user = user;
-    pool->next = 0;
+    for (uint64_t i = 0; i < ranges; i++) { /* visible to threads by `open` */
+        atomic_store_explicit(&pool->ranges[i].next, i * chunks / ranges, memory_order_relaxed);
+        pool->ranges[i].end = (i + 1) * chunks / ranges;
+    }
     pool->open = ++pool->loops;
     wake_threads(pool);
     uint64_t begin = now_ns();
-    run_chunks(pool);
+    run_chunks(pool, 0);
     uint64_t own = now_ns() - begin;
     pool->open = 0;
     wait_until(pool, is_inactive);
