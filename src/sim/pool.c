@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pool of threads: each loop is cut into more chunks than there are threads. Each thread claims the chunks of its own
- * range, which follow each other and which it mostly has of the next loop, too, and then what is left of the others'.
+ * range first, which are usually the same rows from loop to loop, and then what is left of the others'.
  * The caller does not wait for threads that find none left, so that a short loop costs no more than on one thread.
  *
  * More threads can be slower than one: where one already reads memory at full bandwidth, and where other programs take
@@ -56,9 +56,7 @@ struct tv_pool {
     unsigned count; /* threads besides the caller */
     atomic_bool ending;
     _Atomic(uint64_t) open; /* number of the loop whose chunks can be claimed; 0: none */
-    /* Threads that may claim chunks. While there are any, `chunk_size` to `user` do not change, nor the ends of ranges.
-     */
-    atomic_uint active;
+    atomic_uint active;     /* threads that may claim chunks; while there are any, no loop begins */
     atomic_uint sleeping;
     atomic_bool waiting; /* the caller sleeps until none is active, or until the job is done */
     uint64_t loops, chunk_size, total;
@@ -93,15 +91,17 @@ static void pause_briefly(void)
 #endif
 }
 
-/* Works on the chunks of the range and then on those that are left of the ranges after it, round about. */
+/* Works on the chunks of the range, then on those that are left of the ranges after it, wrapping around. A range
+ * without chunks is only read: many threads look at it. */
 static void run_chunks(tv_pool *pool, unsigned range)
 {
     const unsigned ranges = pool->count + 1;
     for (unsigned i = 0; i < ranges; i++) {
         chunk_range *r = &pool->ranges[(range + i) % ranges];
-        for (uint64_t chunk; (chunk = atomic_fetch_add(&r->next, 1)) < r->end;) {
-            uint64_t from = chunk * pool->chunk_size;
-            pool->work(pool->user, from, tv_min_u64(from + pool->chunk_size, pool->total));
+        while (r->next < r->end) {
+            uint64_t chunk = atomic_fetch_add(&r->next, 1), from = chunk * pool->chunk_size;
+            if (chunk < r->end)
+                pool->work(pool->user, from, tv_min_u64(from + pool->chunk_size, pool->total));
         }
     }
 }
@@ -303,8 +303,8 @@ static uint64_t run_shared(tv_pool *pool, uint64_t count, unsigned grain, tv_poo
     pool->work = work;
     pool->user = user;
     for (uint64_t i = 0; i < ranges; i++) { /* visible to threads by `open` */
-        atomic_store_explicit(&pool->ranges[i].next, i * chunks / ranges, memory_order_relaxed);
-        pool->ranges[i].end = (i + 1) * chunks / ranges;
+        atomic_store_explicit(&pool->ranges[i].next, tv_ceil_div(i * chunks, ranges), memory_order_relaxed);
+        pool->ranges[i].end = tv_ceil_div((i + 1) * chunks, ranges);
     }
     pool->open = ++pool->loops;
     wake_threads(pool);

@@ -15,9 +15,7 @@ void tv_pool_free(tv_pool *pool);
 typedef void tv_pool_work(void *user, uint64_t from, uint64_t to);
 void tv_pool_run(tv_pool *pool, uint64_t count, tv_pool_work *work, void *user);
 
-/* The same for `count` long iterations, of which a chunk has as few as possible. Calls with the same `kind` take about
- * as long.
- */
+/* The same for few long iterations: a chunk may have one. Calls with the same `kind` take about as long. */
 void tv_pool_run_tasks(tv_pool *pool, uint64_t count, uint64_t kind, tv_pool_work *work, void *user);
 
 /* With the caller; 1 without a pool. */
