@@ -7,7 +7,7 @@
  * their rows are apart or its operation reads them; a write to DRAM materializes the loads that read the written bytes.
  */
 #include "kernels/clones.h"
-#include "machine/cmdq/exec.h"
+#include "machine/cmdq/deferred_products.h"
 
 /* ---- Copies ---- */
 
@@ -169,6 +169,8 @@ bool cmdq_defer_load(const cmdq_exec *x, const cmdq_tile *spm, const cmdq_tile *
         return false;
     cmdq_deferred_load load = {spm->bank * x->params->bank_bytes + spm->start, dram->start, spm->bytes,
                                contiguous ? spm->bytes : dram->bytes, contiguous ? spm->bytes : dram->stride};
+    if (cmdq_overlaps_deferred(m, load.spm, load.bytes))
+        cmdq_multiply_deferred(m);
     spm_to_write(m, load.spm, load.bytes, false);
     add_load(m, &load);
     return true;

@@ -67,6 +67,9 @@ _Static_assert(CMDQ_SCRATCH_PACKED_OUT + 1 == CMDQ_SCRATCHES, "a buffer for each
  * out of memory. */
 void *cmdq_scratch(cmdq_exec *x, cmdq_scratch_use use, uint64_t bytes);
 
+/* `bytes` more of it behind what the buffer has, which may move. NULL likewise. */
+void *cmdq_extend_scratch(cmdq_exec *x, cmdq_scratch_use use, uint64_t bytes);
+
 /* deferred_loads.c */
 
 /* The bytes of a tile on the host, valid until some of them are written. A tile that is written must be written in

@@ -214,17 +214,26 @@ typedef struct cmdq_rope_entry {
     float cos_sin[CMDQ_ROPE_HEAD_MAX];
 } cmdq_rope_entry;
 
+/* Where packed activations and their sums begin in their scratch memory, in bytes. */
+typedef struct cmdq_packed_offsets {
+    size_t rows, sums;
+} cmdq_packed_offsets;
+
 /* Activations that are packed for a variant of the product, in scratch. Dropped when their bytes are written. */
 typedef struct cmdq_packed_input {
     uint64_t spm, bytes; /* of the activations in SPM; bytes 0: none */
     uint64_t m, k;
     uint8_t variant, weight_bits;
+    cmdq_packed_offsets at;
 } cmdq_packed_input;
+
+typedef struct cmdq_deferred_products cmdq_deferred_products;
 
 typedef struct cmdq_memories {
     tv_memory spm, dram; /* SPM: bank after bank. Read through cmdq_tile_bytes or after cmdq_materialize_loads */
     cmdq_deferred_load loads[CMDQ_LOADS_MAX]; /* disjoint in SPM */
     unsigned load_count;
+    cmdq_deferred_products *products; /* NULL: products are not deferred */
     cmdq_packed_input packed;
     tv_cpu_level level;                            /* of the host's kernels */
     tv_pool *pool;                                 /* NULL: one thread */
@@ -236,7 +245,14 @@ typedef struct cmdq_memories {
 /* Executes all deferred loads. Required before anything but an operation accesses SPM, or may write all of DRAM. */
 void cmdq_materialize_loads(cmdq_memories *memories);
 
-/* Executes those that read bytes [start, start + bytes) of DRAM, which are then written. */
+/* Products are deferred while there is more than one thread (deferred_products.c). NULL: out of memory; freed by
+ * free(). */
+cmdq_deferred_products *cmdq_deferred_products_new(void);
+
+/* Executes all deferred products. Required before anything but their operations accesses the memories. */
+void cmdq_multiply_deferred(cmdq_memories *memories);
+
+/* Executes those loads that read bytes [start, start + bytes) of DRAM, which are then written. */
 void cmdq_prepare_dram_write(cmdq_memories *memories, uint64_t start, uint64_t bytes);
 
 /* CMDQ_FAULT: the data of the entry are at fault; nothing has changed, *error is set. */

@@ -55,6 +55,7 @@ static void destroy(void *state)
     for (unsigned i = 0; i < CMDQ_SCRATCHES; i++)
         tv_buf_fini(&m->memories.scratch[i]);
     tv_pool_free(m->memories.pool);
+    free(m->memories.products);
     cmdq_plan_fini(&m->plan);
     tv_fault_record_fini(&m->fault);
     free(m);
@@ -293,6 +294,7 @@ static tv_status run(void *state, const tv_run_limits *limits, tv_stop_reason *w
 {
     machine *m = state;
     tv_status status = run_entries(m, limits, why);
+    cmdq_multiply_deferred(&m->memories);
     if (m->dram_is_mapped)
         cmdq_materialize_loads(&m->memories);
     return status;
@@ -393,7 +395,9 @@ static void set_threads(void *state, unsigned threads)
 {
     machine *m = state;
     tv_pool_free(m->memories.pool);
+    free(m->memories.products);
     m->memories.pool = tv_pool_new(threads);
+    m->memories.products = m->memories.pool ? cmdq_deferred_products_new() : NULL;
 }
 
 /* The last entry, END, has executed when the queue is timed: its completion precedes its record. */

@@ -33,11 +33,6 @@ cmdq_variant cmdq_choose_variant(const cmdq_matmul *p, bool integer_weights, boo
     return panel ? CMDQ_VARIANT_PANELS : CMDQ_VARIANT_BYTES;
 }
 
-bool cmdq_writes_final_output(const cmdq_matmul *p)
-{
-    return p->variant == CMDQ_VARIANT_PANEL_GROUPS && !p->bias && p->scale_ofm == 1;
-}
-
 /* ---- Packed activations ---- */
 
 /* Sums of one row that is packed for CMDQ_VARIANT_VECTORS. */
@@ -108,13 +103,28 @@ static void scale_sums(const cmdq_matmul *p, uint64_t i, uint64_t j, uint64_t co
         y[u] = y[u] * p->scale_ifm * (p->scales ? p->scales[j + u] : p->scale_wgt);
 }
 
-/* Rows of scaled sums become outputs: bias, addend, output scale. */
+static bool has_terms(const cmdq_matmul *p) { return p->bias || p->addend || p->scale_ofm != 1; }
+
+/* `count` scaled sums of row i become outputs from output j on: bias, addend, output scale. */
+static void add_terms(const cmdq_matmul *p, uint64_t i, uint64_t j, uint64_t count, float *sums)
+{
+    if (has_terms(p))
+        tv_elements_epilogue(sums, count, p->bias ? p->bias + j : NULL, p->addend ? p->addend + i * p->n + j : NULL,
+                             p->scale_ofm, sums);
+}
+
 static void finish_rows(void *product, uint64_t from, uint64_t to)
 {
     const cmdq_matmul *p = product;
     for (uint64_t i = from; i < to; i++)
-        tv_elements_epilogue(output_at(p, i, 0), p->n, p->bias, p->addend ? p->addend + i * p->n : NULL, p->scale_ofm,
-                             output_at(p, i, 0));
+        add_terms(p, i, 0, p->n, output_at(p, i, 0));
+}
+
+/* `count` scaled sums of row i become elements of `final`. */
+static void write_final(const cmdq_matmul *p, uint64_t i, uint64_t j, uint64_t count, float *sums)
+{
+    add_terms(p, i, j, count, sums);
+    tv_elements_pack(sums, count, p->final_bits, p->final + (i * p->n + j) * p->final_bits / 8);
 }
 
 /* ---- Panels ---- */
@@ -140,74 +150,77 @@ static void multiply_panels(void *product, uint64_t from, uint64_t to)
         }
 }
 
+/* Outputs of one call of the kernel, which adds to `old`, or not if it is NULL. */
+static void multiply_panel_pair(const cmdq_matmul *p, uint64_t i, uint64_t j, const float *old, float *out,
+                                uint64_t step)
+{
+    const tv_gemm_panel_weights w = panel_weights(p);
+    tv_gemm_panel(p->level)->multiply_grouped(
+        &w, j, tv_min_u64(p->n - j, TV_PANEL_PAIR), p->packed + tv_gemm_panel_packed_bytes(i, p->k),
+        p->packed_sums + i * (p->k / TV_GROUP_SIZE), tv_min_u64(p->m - i, TV_PANEL_GROUPED_M_MAX), p->scales,
+        p->scale_stride, p->scale_ifm, old, out, step);
+}
+
+static void multiply_final_panel_pair(const cmdq_matmul *p, uint64_t i, uint64_t j)
+{
+    float sums[TV_PANEL_GROUPED_M_MAX * TV_PANEL_PAIR];
+    if (p->final_bits == 32 && !p->bias && p->scale_ofm == 1) {
+        float *out = (float *)(void *)p->final + i * p->n + j;
+        multiply_panel_pair(p, i, j, p->addend ? p->addend + i * p->n + j : NULL, out, p->n);
+        return;
+    }
+    multiply_panel_pair(p, i, j, NULL, sums, TV_PANEL_PAIR);
+    for (uint64_t r = 0; r < tv_min_u64(p->m - i, TV_PANEL_GROUPED_M_MAX); r++)
+        write_final(p, i + r, j, tv_min_u64(p->n - j, TV_PANEL_PAIR), sums + r * TV_PANEL_PAIR);
+}
+
 static void multiply_panel_groups(void *product, uint64_t from, uint64_t to)
 {
     const cmdq_matmul *p = product;
-    const tv_gemm_panel_weights w = panel_weights(p);
     for (uint64_t i = 0; i < p->m; i += TV_PANEL_GROUPED_M_MAX)
         for (uint64_t j = from * TV_PANEL_PAIR; j < tv_min_u64(p->n, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR)
-            tv_gemm_panel(p->level)->multiply_grouped(
-                &w, j, tv_min_u64(p->n - j, TV_PANEL_PAIR), p->packed + tv_gemm_panel_packed_bytes(i, p->k),
-                p->packed_sums + i * (p->k / TV_GROUP_SIZE), tv_min_u64(p->m - i, TV_PANEL_GROUPED_M_MAX), p->scales,
-                p->scale_stride, p->scale_ifm,
-                cmdq_writes_final_output(p) && p->addend ? p->addend + i * p->n + j : NULL, output_at(p, i, j), p->n);
+            if (p->final)
+                multiply_final_panel_pair(p, i, j);
+            else
+                multiply_panel_pair(p, i, j, NULL, output_at(p, i, j), p->n);
 }
 
-/* ---- Weight rows: tasks are outputs ---- */
+/* ---- Weight rows ---- */
+
+enum { VECTOR_ROWS_MAX = 64, VECTOR_TASK = 16 /* outputs of a cache line */ };
 
 /* How many rows of weights are multiplied by the next call of a kernel: it ends where its prefetches reach the end. */
 static uint64_t vector_block_rows(uint64_t left, uint64_t row_bytes)
 {
-    enum { ROWS_MAX = 64, ROWS_MULTIPLE = 8 };
-    const uint64_t bytes = left * row_bytes, rows = tv_min_u64(left, ROWS_MAX);
+    enum { ROWS_MULTIPLE = 8 };
+    const uint64_t bytes = left * row_bytes, rows = tv_min_u64(left, VECTOR_ROWS_MAX);
     if (bytes <= TV_GROUPED_AHEAD)
         return rows;
     const uint64_t before = tv_ceil_div(bytes - TV_GROUPED_AHEAD, row_bytes);
     return tv_min_u64(rows, tv_ceil_div(before, ROWS_MULTIPLE) * ROWS_MULTIPLE);
 }
 
-/* Groups of 32, one row of activations at a time. What is read next begins `jump` bytes after the last row of weights.
- */
-static void multiply_vector_rows(const cmdq_matmul *p, uint64_t from, uint64_t to, uint64_t jump)
+/* Groups of 32, one row of activations at a time. Tasks are VECTOR_TASK outputs each. */
+static void multiply_vectors(void *product, uint64_t from, uint64_t to)
 {
-    const uint64_t row_bytes = p->k * p->weight_bits / 8;
-    for (uint64_t j = from, rows; j < to; j += rows) {
-        const uint64_t ahead = TV_GROUPED_AHEAD + ((to - j) * row_bytes <= TV_GROUPED_AHEAD ? jump : 0);
-        rows = vector_block_rows(to - j, row_bytes);
-        for (uint64_t i = 0; i < p->m; i++)
-            tv_gemv_grouped(p->level, p->weight_bits)(
-                (const uint8_t *)p->b8 + j * row_bytes, p->k, rows, p->packed + i * tv_gemv_grouped_packed_bytes(p->k),
-                p->packed_sums + i * vector_sums(p->k), p->scale_ifm, p->scales + j * (p->k / TV_GROUP_SIZE), ahead,
-                output_at(p, i, j));
+    const cmdq_matmul *p = product;
+    const uint64_t row_bytes = p->k * p->weight_bits / 8, end = tv_min_u64(to * VECTOR_TASK, p->n);
+    float sums[VECTOR_ROWS_MAX];
+    for (uint64_t j = from * VECTOR_TASK, rows; j < end; j += rows) {
+        rows = vector_block_rows(end - j, row_bytes);
+        for (uint64_t i = 0; i < p->m; i++) {
+            float *out = p->final ? sums : output_at(p, i, j);
+            tv_gemv_grouped(p->level, p->weight_bits)((const uint8_t *)p->b8 + j * row_bytes, p->k, rows,
+                                                      p->packed + i * tv_gemv_grouped_packed_bytes(p->k),
+                                                      p->packed_sums + i * vector_sums(p->k), p->scale_ifm,
+                                                      p->scales + j * (p->k / TV_GROUP_SIZE), TV_GROUPED_AHEAD, out);
+            if (p->final)
+                write_final(p, i, j, rows, sums);
+        }
     }
 }
 
-static void multiply_vectors(void *product, uint64_t from, uint64_t to) { multiply_vector_rows(product, from, to, 0); }
-
-/* Slices of the rows of weights, at most one for each thread. A thread that has one slice of a product mostly has the
- * same of the next one, whose weights follow. */
-typedef struct vector_slices {
-    const cmdq_matmul *product;
-    uint64_t rows; /* of each but the last */
-} vector_slices;
-
-static void multiply_vector_slices(void *slices, uint64_t from, uint64_t to)
-{
-    const vector_slices *s = slices;
-    const cmdq_matmul *p = s->product;
-    const uint64_t begin = from * s->rows, end = tv_min_u64(to * s->rows, p->n);
-    multiply_vector_rows(p, begin, end, (p->n - (end - begin)) * p->k * p->weight_bits / 8);
-}
-
-static void multiply_vectors_on(tv_pool *pool, const cmdq_matmul *p)
-{
-    enum { ROWS_MULTIPLE = 16 /* outputs of a cache line */ };
-    const unsigned threads = tv_pool_threads(pool);
-    vector_slices s = {p, tv_ceil_div(tv_ceil_div(p->n, threads), ROWS_MULTIPLE) * ROWS_MULTIPLE};
-    tv_pool_run_tasks(pool, tv_ceil_div(p->n, s.rows), p->m * p->n * p->k * p->weight_bits, multiply_vector_slices, &s);
-}
-
-/* INT8 by INT8 in tiles of OUTPUT_BLOCK weight rows by ROW_BLOCK activation rows. */
+/* INT8 by INT8 in tiles of OUTPUT_BLOCK weight rows by ROW_BLOCK activation rows. Here and below tasks are outputs. */
 static void multiply_bytes(void *product, uint64_t from, uint64_t to)
 {
     const cmdq_matmul *p = product;
@@ -326,16 +339,17 @@ static uint64_t output_tasks(const cmdq_matmul *p) { return p->n; }
 
 static uint64_t row_tasks(const cmdq_matmul *p) { return p->m; }
 
+static uint64_t vector_tasks(const cmdq_matmul *p) { return tv_ceil_div(p->n, VECTOR_TASK); }
+
 static uint64_t panel_tasks(const cmdq_matmul *p) { return tv_ceil_div(p->n, TV_PANEL_PAIR); }
 
 typedef struct variant_info {
     void (*multiply)(void *product, uint64_t from, uint64_t to); /* tasks from `from` up to `to` */
     uint64_t (*tasks)(const cmdq_matmul *p);
-    void (*multiply_on)(tv_pool *pool, const cmdq_matmul *p); /* on several threads; NULL: `multiply` in chunks */
-    uint64_t (*packed_bytes)(const cmdq_matmul *p);           /* NULL: none */
-    uint64_t (*sums_count)(const cmdq_matmul *p);             /* NULL: none */
+    uint64_t (*packed_bytes)(const cmdq_matmul *p); /* NULL: none */
+    uint64_t (*sums_count)(const cmdq_matmul *p);   /* NULL: none */
     void (*pack)(const cmdq_matmul *p, int8_t *packed, int32_t *sums);
-    bool takes_packed_s4, takes_strided_rows, takes_transposed;
+    bool takes_packed_s4, takes_strided_rows, takes_transposed, writes_final;
 } variant_info;
 
 static const variant_info variants[] = {
@@ -347,12 +361,12 @@ static const variant_info variants[] = {
                             .pack = sum_bytes},
     [CMDQ_VARIANT_GROUPS] = {.multiply = multiply_groups, .tasks = output_tasks},
     [CMDQ_VARIANT_VECTORS] = {.multiply = multiply_vectors,
-                              .tasks = output_tasks,
-                              .multiply_on = multiply_vectors_on,
+                              .tasks = vector_tasks,
                               .packed_bytes = vectors_packed_bytes,
                               .sums_count = vectors_sums_count,
                               .pack = pack_vectors,
-                              .takes_packed_s4 = true},
+                              .takes_packed_s4 = true,
+                              .writes_final = true},
     [CMDQ_VARIANT_PANELS] = {.multiply = multiply_panels,
                              .tasks = panel_tasks,
                              .packed_bytes = panels_packed_bytes,
@@ -366,7 +380,8 @@ static const variant_info variants[] = {
                                    .sums_count = panel_groups_sums_count,
                                    .pack = pack_panel_groups,
                                    .takes_packed_s4 = true,
-                                   .takes_strided_rows = true},
+                                   .takes_strided_rows = true,
+                                   .writes_final = true},
     [CMDQ_VARIANT_WEIGHTED_SUM] = {.multiply = multiply_transposed, .tasks = row_tasks, .takes_transposed = true},
 };
 _Static_assert(TV_COUNTOF(variants) == CMDQ_VARIANTS, "a row for each variant");
@@ -379,6 +394,8 @@ bool cmdq_takes_packed_s4(const cmdq_matmul *p, cmdq_variant variant)
 }
 
 bool cmdq_takes_strided_rows(cmdq_variant variant) { return variants[variant].takes_strided_rows; }
+
+bool cmdq_writes_final(cmdq_variant variant) { return variants[variant].writes_final; }
 
 uint64_t cmdq_packed_bytes(const cmdq_matmul *p)
 {
@@ -397,18 +414,21 @@ void cmdq_pack_activations(const cmdq_matmul *p, int8_t *packed, int32_t *sums)
     variants[p->variant].pack(p, packed, sums);
 }
 
+uint64_t cmdq_product_tasks(const cmdq_matmul *p) { return variants[p->variant].tasks(p); }
+
+void cmdq_multiply_product_tasks(const cmdq_matmul *p, uint64_t from, uint64_t to)
+{
+    variants[p->variant].multiply((void *)(uintptr_t)p, from, to);
+}
+
 void cmdq_multiply(const cmdq_matmul *p, tv_pool *pool)
 {
-    /* Smaller products are done before other threads have joined; vectors wait for their weights. */
-    enum { PARALLEL_MACS_MIN = 1 << 18, PARALLEL_VECTOR_MACS_MIN = 1 << 16 };
+    enum { PARALLEL_MACS_MIN = 1 << 18 }; /* smaller products are done before other threads have joined */
     const variant_info *v = &variants[p->variant];
     void *product = (void *)(uintptr_t)p;
-    if (p->values || p->m * p->n * p->k < (v->multiply_on ? PARALLEL_VECTOR_MACS_MIN : PARALLEL_MACS_MIN))
+    if (p->values || p->m * p->n * p->k < PARALLEL_MACS_MIN)
         pool = NULL;
-    if (pool && v->multiply_on)
-        v->multiply_on(pool, p);
-    else
-        tv_pool_run(pool, v->tasks(p), v->multiply, product);
-    if (!cmdq_writes_final_output(p) && (p->bias || p->addend || p->scale_ofm != 1))
+    tv_pool_run_tasks(pool, v->tasks(p), p->m * p->n * p->k, v->multiply, product);
+    if (!p->final && has_terms(p))
         tv_pool_run(pool, p->m, finish_rows, product);
 }

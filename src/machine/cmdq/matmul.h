@@ -42,7 +42,9 @@ typedef struct cmdq_matmul {
     const float *bias;     /* n, or NULL */
     const float *addend;   /* m by n, or NULL */
     float scale_ifm, scale_wgt, scale_ofm;
-    float *out; /* m by n */
+    float *out;          /* m by n */
+    uint8_t *final;      /* instead of `out`: m by n elements of final_bits 8, 16 or 32; see cmdq_writes_final */
+    unsigned final_bits; /* of 32 bits: they are aligned, and may be `addend` */
     tv_cpu_level level;
     cmdq_variant variant;
     tv_values *values;     /* the exact sums are appended; NULL: not asked for */
@@ -64,8 +66,8 @@ bool cmdq_takes_packed_s4(const cmdq_matmul *p, cmdq_variant variant);
 /* Whether the variant takes rows of b8 and of `scales` with gaps between them. */
 bool cmdq_takes_strided_rows(cmdq_variant variant);
 
-/* Whether the variant adds `addend` itself and writes final results: canonical NaNs, `out` may be `addend`. */
-bool cmdq_writes_final_output(const cmdq_matmul *p);
+/* Whether the variant writes elements of a tile itself, to `final`. */
+bool cmdq_writes_final(cmdq_variant variant);
 
 /* Bytes of `packed` and elements of `packed_sums`; 0 if the variant uses none. */
 uint64_t cmdq_packed_bytes(const cmdq_matmul *p);
@@ -76,6 +78,12 @@ void cmdq_append_sums(const cmdq_matmul *p, uint64_t first, uint64_t count, cons
 
 /* Packs a8 into buffers of those sizes. */
 void cmdq_pack_activations(const cmdq_matmul *p, int8_t *packed, int32_t *sums);
+
+/* A product with packed activations is a number of tasks, each some of the columns of its outputs. */
+uint64_t cmdq_product_tasks(const cmdq_matmul *p);
+
+/* Tasks from `from` up to `to`, for a variant that writes final outputs. */
+void cmdq_multiply_product_tasks(const cmdq_matmul *p, uint64_t from, uint64_t to);
 
 /* `pool` may be NULL. The result does not depend on it. */
 void cmdq_multiply(const cmdq_matmul *p, tv_pool *pool);

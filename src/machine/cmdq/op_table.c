@@ -7,12 +7,14 @@ const cmdq_handlers cmdq_ops[CMDQ_OPCODES] = {
     {.opcode = CMDQ_##id,                                                                                              \
      .engine_class = CMDQ_DMA,                                                                                         \
      .resolve = cmdq_resolve_##resolve_,                                                                               \
+     .orders_products = true,                                                                                          \
      .cycles = cmdq_cycles_transfer,                                                                                   \
      .execute = cmdq_exec_transfer},
 #define CMDQ_TENSOR_OP(id, resolve_, execute_)                                                                         \
     {.opcode = CMDQ_##id,                                                                                              \
      .engine_class = CMDQ_TE,                                                                                          \
      .resolve = cmdq_resolve_##resolve_,                                                                               \
+     .orders_products = true,                                                                                          \
      .cycles = cmdq_cycles_tensor,                                                                                     \
      .execute = cmdq_exec_##execute_},
 #define CMDQ_VECTOR_OP(id, resolve_, cycles_, work_, compute_, split_, task_)                                          \
@@ -90,7 +92,10 @@ cmdq_outcome cmdq_execute(const cmdq_queue *queue, const cmdq_params *params, cm
                    .entry = &queue->entries.data[index],
                    .op = op,
                    .error = error};
-    if (op->handlers->execute)
-        op->handlers->execute(&x);
+    if (!op->handlers->execute)
+        return x.outcome;
+    if (!op->handlers->orders_products)
+        cmdq_multiply_deferred(memories);
+    op->handlers->execute(&x);
     return x.outcome;
 }

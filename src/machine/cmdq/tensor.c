@@ -7,6 +7,7 @@
 #include "kernels/elements.h"
 #include "kernels/functions.h"
 #include "machine/cmdq/conv.h"
+#include "machine/cmdq/deferred_products.h"
 #include "machine/cmdq/functions.h"
 #include "machine/cmdq/ops.h"
 
@@ -43,34 +44,49 @@ static void *transpose(cmdq_exec *x, const void *v, uint64_t k, uint64_t n, size
     return out;
 }
 
+/* Packs the activations behind those that deferred products need. */
+static bool pack_new_activations(cmdq_exec *x, const cmdq_matmul *p, cmdq_packed_offsets *at)
+{
+    enum { SCRATCH_MAX = 1 << 20 };
+    tv_buf *packed = &x->memories->scratch[CMDQ_SCRATCH_PACKED],
+           *sums = &x->memories->scratch[CMDQ_SCRATCH_PACKED_SUMS];
+    if (packed->len + cmdq_packed_bytes(p) > SCRATCH_MAX)
+        cmdq_multiply_deferred(x->memories);
+    if (!cmdq_has_deferred(x->memories))
+        packed->len = sums->len = 0;
+    *at = (cmdq_packed_offsets){packed->len, sums->len};
+    void *to = cmdq_extend_scratch(x, CMDQ_SCRATCH_PACKED, cmdq_packed_bytes(p));
+    void *sums_to = cmdq_extend_scratch(x, CMDQ_SCRATCH_PACKED_SUMS, cmdq_packed_sums_count(p) * sizeof(int32_t));
+    if (cmdq_is_out_of_memory(x))
+        return false;
+    cmdq_pack_activations(p, to, sums_to);
+    return true;
+}
+
 /* Packs the activations, or reuses those of an earlier operation: one input is mostly multiplied by several weights in
  * succession. */
 static bool pack_activations(cmdq_exec *x, cmdq_matmul *p, const cmdq_tile *in)
 {
     cmdq_memories *m = x->memories;
-    const cmdq_packed_input key = {.spm = in->bank * x->params->bank_bytes + in->start,
-                                   .bytes = in->bytes,
-                                   .m = p->m,
-                                   .k = p->k,
-                                   .variant = (uint8_t)p->variant,
-                                   .weight_bits = (uint8_t)p->weight_bits};
+    cmdq_packed_input key = {.spm = in->bank * x->params->bank_bytes + in->start,
+                             .bytes = in->bytes,
+                             .m = p->m,
+                             .k = p->k,
+                             .variant = (uint8_t)p->variant,
+                             .weight_bits = (uint8_t)p->weight_bits};
     const cmdq_packed_input *had = &m->packed;
     bool same = in->rows == 1 && had->bytes && had->spm == key.spm && had->bytes == key.bytes && had->m == key.m &&
                 had->k == key.k && had->variant == key.variant && had->weight_bits == key.weight_bits;
     if (!same) {
-        int8_t *packed = cmdq_scratch(x, CMDQ_SCRATCH_PACKED, cmdq_packed_bytes(p));
-        int32_t *sums = cmdq_scratch(x, CMDQ_SCRATCH_PACKED_SUMS, cmdq_packed_sums_count(p) * sizeof *sums);
         m->packed.bytes = 0;
-        if (cmdq_is_out_of_memory(x))
+        if (!pack_new_activations(x, p, &key.at))
             return false;
-        cmdq_pack_activations(p, packed, sums);
         m->packed = key;
         if (in->qbits != 8 ||
             in->rows > 1) /* others are unpacked to scratch memory first, which costs more than packing */
             m->packed.bytes = 0;
     }
-    p->packed = (const int8_t *)m->scratch[CMDQ_SCRATCH_PACKED].data;
-    p->packed_sums = (const int32_t *)(const void *)m->scratch[CMDQ_SCRATCH_PACKED_SUMS].data;
+    cmdq_set_packed(m, &m->packed.at, p);
     return true;
 }
 
@@ -199,13 +215,14 @@ static bool multiply_sparse(cmdq_exec *x, const cmdq_matmul *p)
 
 /* ---- Entries ---- */
 
-/* Whether results can be written to the output tile directly: it holds aligned binary32 and overlaps no operand. */
+/* Whether the product can write the output tile, whose elements do not share bytes: it overlaps no operand. */
 static bool can_write_output_directly(const cmdq_exec *x, const cmdq_matmul *p, const cmdq_tile *out)
 {
-    return cmdq_writes_final_output(p) && out->qbits == 32 && out->rows == 1 &&
-           (out->bank * x->params->bank_bytes + out->start) % sizeof(float) == 0 &&
+    return cmdq_writes_final(p->variant) && !p->values && out->qbits >= 8 && out->rows == 1 &&
+           (out->qbits < 32 || (out->bank * x->params->bank_bytes + out->start) % sizeof(float) == 0) &&
            cmdq_are_disjoint(out, cmdq_find_tile(x->op, CMDQ_IN)) &&
            cmdq_are_disjoint(out, cmdq_find_tile(x->op, CMDQ_WGT)) &&
+           cmdq_are_disjoint(out, cmdq_find_tile(x->op, CMDQ_BIAS)) &&
            cmdq_are_disjoint(out, cmdq_find_tile(x->op, CMDQ_SCALES));
 }
 
@@ -273,8 +290,10 @@ static void exec_tensor(cmdq_exec *x, bool dense, bool transposed, cmdq_multiply
                      .scale_ofm = cmdq_exec_real(x, CMDQ_F_scale_ofm)};
     if (p.grouped)
         p.group = cmdq_exec_integer(x, CMDQ_F_wgt_group);
+    const bool epilogue = has_epilogue(x); /* then the product leaves real values, and what it adds are such */
+    if (multiply != multiply_dense || epilogue || cmdq_needs_deferred(x))
+        cmdq_multiply_deferred(x->memories);
     p.bias = cmdq_tile_f32(x, cmdq_find_tile(op, CMDQ_BIAS), op->n, 1, CMDQ_SCRATCH_BIAS);
-    bool epilogue = has_epilogue(x); /* then the product leaves real values, and what it adds are such */
     p.addend =
         cmdq_tile_f32(x, out->reads ? out : NULL, op->m * op->n, epilogue ? p.scale_ofm : 1, CMDQ_SCRATCH_ADDEND);
     if (epilogue)
@@ -282,9 +301,13 @@ static void exec_tensor(cmdq_exec *x, bool dense, bool transposed, cmdq_multiply
     if (cmdq_is_out_of_memory(x) || !set_operands(x, &p))
         return;
     bool direct = !epilogue && can_write_output_directly(x, &p, out);
-    p.out = direct ? (float *)(void *)cmdq_tile_bytes(x, out)
-                   : cmdq_scratch(x, CMDQ_SCRATCH_OUT, op->m * op->n * sizeof *p.out);
-    if (!p.out || !multiply(x, &p) || direct)
+    p.final = direct ? cmdq_tile_bytes(x, out) : NULL;
+    p.final_bits = out->qbits;
+    p.out = direct ? NULL : cmdq_scratch(x, CMDQ_SCRATCH_OUT, op->m * op->n * sizeof *p.out);
+    if (cmdq_is_out_of_memory(x) || (direct && cmdq_defer_product(x, &p, out)))
+        return;
+    cmdq_multiply_deferred(x->memories);
+    if (!multiply(x, &p) || direct)
         return;
     if (epilogue)
         apply_epilogue(x, p.out, op->m * op->n);

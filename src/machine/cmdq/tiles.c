@@ -6,14 +6,18 @@
 #include "num/float.h"
 #include "num/int.h"
 
-void *cmdq_scratch(cmdq_exec *x, cmdq_scratch_use use, uint64_t bytes)
+void *cmdq_extend_scratch(cmdq_exec *x, cmdq_scratch_use use, uint64_t bytes)
 {
-    tv_buf *buffer = &x->memories->scratch[use];
-    buffer->len = 0;
-    void *p = tv_buf_extend(buffer, bytes ? bytes : 1);
+    void *p = tv_buf_extend(&x->memories->scratch[use], bytes ? bytes : 1);
     if (!p)
         x->outcome = CMDQ_NO_MEMORY;
     return p;
+}
+
+void *cmdq_scratch(cmdq_exec *x, cmdq_scratch_use use, uint64_t bytes)
+{
+    x->memories->scratch[use].len = 0;
+    return cmdq_extend_scratch(x, use, bytes);
 }
 
 void cmdq_unpack_s8(const uint8_t *packed, unsigned qbits, uint64_t count, int8_t *out)
