@@ -46,7 +46,7 @@ static step random_product(unit_rng *rng, const step *before)
     step s = {.kind = PRODUCT,
               .m = rows[below(rng, TV_COUNTOF(rows))],
               .n = below(rng, 4) ? 16u << below(rng, 2) : 1 + below(rng, 48),
-              .k = 32 << below(rng, 2),
+              .k = 32u << below(rng, 2),
               .weight_bits = below(rng, 2) ? 4 : 8,
               .weights = BANK + below(rng, SLOTS) * WEIGHTS,
               .scales = BANK + SCALES + below(rng, 2) * SCALES_BYTES,
