@@ -294,7 +294,8 @@ typedef struct cmdq_machine {
     tv_mode mode;
     cmdq_params params;
     cmdq_memories memories;
-    cmdq_timing timing; /* of all queues that have ended */
+    cmdq_timing timing;       /* of all queues that have ended */
+    cmdq_timing timing_apart; /* with the loaded queue, while another thread simulates it */
     const tv_program *program;
     cmdq_plan plan;
     uint32_t next;         /* entries executed, in the order of the plan */
