@@ -316,7 +316,7 @@ static uint64_t run_shared(tv_pool *pool, uint64_t count, unsigned grain, tv_poo
     return own;
 }
 
-/* While another thread has a job, a loop is shared as others of its kind were last, and not measured. */
+/* While another thread is at a job, a loop is shared as others of its kind were last, and not measured. */
 static void run_loop(tv_pool *pool, uint64_t count, uint64_t kind, unsigned grain, tv_pool_work *work, void *user)
 {
     if (!pool || !pool->count || count < 2) {
@@ -324,7 +324,7 @@ static void run_loop(tv_pool *pool, uint64_t count, uint64_t kind, unsigned grai
         return;
     }
     loop_kind *loops = kind_of(pool, (uintptr_t)work, kind);
-    bool measured = !pool->job_begun, shared = measured ? is_shared(loops) : is_sharing_faster(loops);
+    bool measured = !pool->job_begun || pool->job_done, shared = measured ? is_shared(loops) : is_sharing_faster(loops);
     uint64_t begin = now_ns(), own = shared ? run_shared(pool, count, grain, work, user) : 0;
     if (!shared)
         work(user, 0, count);
