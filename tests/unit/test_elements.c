@@ -386,7 +386,7 @@ static float any_number(unit_rng *rng, bool special, float ordinary)
 static void weighted_sums_have_the_canonical_order(void **state)
 {
     (void)state;
-    enum { LONGEST = 70, WIDEST = 100, ROWS = 7 };
+    enum { LONGEST = 70, WIDEST = 100, ROWS = 15 };
     unit_rng rng = {24};
     float a[ROWS * LONGEST], out[ROWS * WIDEST];
     for (unsigned round = 0; round < 300; round++) {

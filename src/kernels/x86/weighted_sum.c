@@ -37,8 +37,8 @@ static void sum_rest(const float *a, size_t k, matrix v, size_t c, size_t count,
         tv_weighted_sum_f32_scalar(a, 1, k, float_at(v, 0, c), v.step, count - c, out + c);
 }
 
-/* ---- AVX2: eight sums in registers, of one row the partial sums of a vector, of two or four rows one partial sum of
- * several vectors, which share the values ---- */
+/* ---- AVX2: eight sums in registers, of one row the partial sums of a vector, of two, four or eight rows one partial
+ * sum of several vectors, which share the values ---- */
 
 enum { CHAINS = 8 };
 
@@ -113,7 +113,7 @@ TARGET_AVX2 TV_INLINE void sum_block_avx2(unsigned rows, unsigned vectors, const
     }
 }
 
-/* Of `rows` rows, one, two or four. */
+/* Of `rows` rows, one, two, four or eight. */
 TARGET_AVX2 TV_INLINE void sum_some_rows_avx2(unsigned rows, const float *a, size_t k, matrix v, size_t count,
                                               float *out)
 {
@@ -133,6 +133,8 @@ TARGET_AVX2 TV_INLINE void sum_some_rows_avx2(unsigned rows, const float *a, siz
 TARGET_AVX2 TV_INLINE void sum_rows_avx2(const float *a, size_t rows, size_t k, matrix v, size_t count, float *out)
 {
     size_t i = 0;
+    for (; i + 8 <= rows; i += 8)
+        sum_some_rows_avx2(8, a + i * k, k, v, count, out + i * count);
     for (; i + 4 <= rows; i += 4)
         sum_some_rows_avx2(4, a + i * k, k, v, count, out + i * count);
     for (; i + 2 <= rows; i += 2)
@@ -153,8 +155,8 @@ TARGET_AVX2 void tv_weighted_sum_s8_avx2(const float *a, size_t rows, size_t k, 
     sum_rows_avx2(a, rows, k, (matrix){v, step, true}, count, out);
 }
 
-/* ---- AVX-512: all partial sums of two vectors of columns of a row, or of one of two rows, which share the values ----
- */
+/* ---- AVX-512: of four or eight rows one partial sum of one or two vectors, which share the values; of two rows, which
+ * share them as well, all partial sums of a vector; of one row those of two vectors ---- */
 
 TARGET_AVX512 TV_INLINE __m512 load_avx512(matrix v, size_t row, size_t column)
 {
@@ -205,9 +207,43 @@ TARGET_AVX512 TV_INLINE void sum_pair(unsigned rows, const float *a, size_t k, m
     _mm512_storeu_ps(second, total_avx512(q));
 }
 
-TARGET_AVX512 TV_INLINE void sum_two_rows(const float *a, size_t k, matrix v, size_t count, float *out)
+/* Partial sum `u` of `vectors` vectors of columns of `rows` rows. */
+TARGET_AVX512 TV_INLINE void sum_partial_avx512(unsigned rows, unsigned vectors, const float *a, size_t k, matrix v,
+                                                size_t c, size_t u, __m512 partial[CHAINS])
 {
-    size_t c = 0;
+    __m512 sums[CHAINS];
+    TV_UNROLL
+    for (unsigned i = 0; i < rows * vectors; i++)
+        sums[i] = _mm512_setzero_ps();
+    for (size_t t = u; t < k; t += PARTIALS) {
+        __m512 x[CHAINS];
+        TV_UNROLL
+        for (unsigned i = 0; i < vectors; i++)
+            x[i] = load_avx512(v, t, c + i * COLUMNS_AVX512);
+        TV_UNROLL
+        for (unsigned i = 0; i < rows * vectors; i++)
+            sums[i] = multiply_add(sums[i], a[i / vectors * k + t], x[i % vectors]);
+    }
+    TV_UNROLL
+    for (unsigned i = 0; i < rows * vectors; i++)
+        partial[i] = sums[i];
+}
+
+TARGET_AVX512 TV_INLINE void sum_block_avx512(unsigned rows, unsigned vectors, const float *a, size_t k, matrix v,
+                                              size_t c, size_t count, float *out)
+{
+    __m512 p[PARTIALS][CHAINS];
+    for (size_t u = 0; u < PARTIALS; u++)
+        sum_partial_avx512(rows, vectors, a, k, v, c, u, p[u]);
+    for (unsigned i = 0; i < rows * vectors; i++) {
+        const __m512 own[PARTIALS] = {p[0][i], p[1][i], p[2][i], p[3][i], p[4][i], p[5][i], p[6][i], p[7][i]};
+        _mm512_storeu_ps(out + i / vectors * count + c + i % vectors * COLUMNS_AVX512, total_avx512(own));
+    }
+}
+
+/* Columns from c on of two rows. */
+TARGET_AVX512 TV_INLINE void sum_two_rows(const float *a, size_t k, matrix v, size_t c, size_t count, float *out)
+{
     for (; c + COLUMNS_AVX512 <= count; c += COLUMNS_AVX512)
         sum_pair(PAIR, a, k, v, c, out + c, out + count + c);
     for (size_t i = 0; i < PAIR && c < count; i++)
@@ -223,11 +259,26 @@ TARGET_AVX512 TV_INLINE void sum_row(const float *a, size_t k, matrix v, size_t 
         sum_rest(a, k, v, c, count, out);
 }
 
+/* Of four or eight rows. */
+TARGET_AVX512 TV_INLINE void sum_more_rows(unsigned rows, const float *a, size_t k, matrix v, size_t count, float *out)
+{
+    const unsigned vectors = CHAINS / rows;
+    size_t c = 0;
+    for (; c + vectors * COLUMNS_AVX512 <= count; c += vectors * COLUMNS_AVX512)
+        sum_block_avx512(rows, vectors, a, k, v, c, count, out);
+    for (unsigned i = 0; i < rows && c < count; i += PAIR)
+        sum_two_rows(a + i * k, k, v, c, count, out + i * count);
+}
+
 TARGET_AVX512 TV_INLINE void sum_rows_avx512(const float *a, size_t rows, size_t k, matrix v, size_t count, float *out)
 {
     size_t i = 0;
+    for (; i + 8 <= rows; i += 8)
+        sum_more_rows(8, a + i * k, k, v, count, out + i * count);
+    for (; i + 4 <= rows; i += 4)
+        sum_more_rows(4, a + i * k, k, v, count, out + i * count);
     for (; i + PAIR <= rows; i += PAIR)
-        sum_two_rows(a + i * k, k, v, count, out + i * count);
+        sum_two_rows(a + i * k, k, v, 0, count, out + i * count);
     if (i < rows)
         sum_row(a + i * k, k, v, count, out + i * count);
 }

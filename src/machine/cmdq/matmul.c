@@ -14,6 +14,7 @@ enum {
     GROUP_BLOCK = 64,
     ROW_BLOCK = 32,
     OUTPUT_BLOCK = 16,
+    WEIGHTED_ROWS = 8, /* which share values in the kernel */
     PANEL_ROWS_MIN = 4 /* rows of activations from which on panels are faster */
 };
 
@@ -266,17 +267,23 @@ static void multiply_rows(void *product, uint64_t from, uint64_t to)
     }
 }
 
-/* Tasks are rows of activations. */
+/* Tasks are WEIGHTED_ROWS rows of activations each. */
 static void multiply_transposed(void *product, uint64_t from, uint64_t to)
 {
     const cmdq_matmul *p = product;
-    const float *a = p->a + from * p->k;
-    if (p->b8)
-        tv_weighted_sum_s8(p->level)(a, to - from, p->k, p->b8, p->n, p->n, output_at(p, from, 0));
-    else
-        tv_weighted_sum_f32(p->level)(a, to - from, p->k, p->b, p->n, p->n, output_at(p, from, 0));
-    for (uint64_t i = from; i < to; i++)
-        scale_sums(p, i, 0, p->n);
+    float widened[WEIGHTED_ROWS * CMDQ_WIDENED_MAX];
+    for (uint64_t i = from * WEIGHTED_ROWS; i < tv_min_u64(p->m, to * WEIGHTED_ROWS); i += WEIGHTED_ROWS) {
+        const uint64_t rows = tv_min_u64(p->m - i, WEIGHTED_ROWS);
+        const float *a = p->a16 ? widened : p->a + i * p->k;
+        if (p->a16)
+            tv_elements_from_f16(p->a16 + i * p->k * 2, rows * p->k, widened);
+        if (p->b8)
+            tv_weighted_sum_s8(p->level)(a, rows, p->k, p->b8, p->n, p->n, output_at(p, i, 0));
+        else
+            tv_weighted_sum_f32(p->level)(a, rows, p->k, p->b, p->n, p->n, output_at(p, i, 0));
+        for (uint64_t r = i; r < i + rows; r++)
+            scale_sums(p, r, 0, p->n);
+    }
 }
 
 static void add_groups(const cmdq_matmul *p, uint64_t i, uint64_t rows, uint64_t j, tv_sum8 *partial)
@@ -337,7 +344,7 @@ static void multiply_scalar(void *product, uint64_t from, uint64_t to)
 
 static uint64_t output_tasks(const cmdq_matmul *p) { return p->n; }
 
-static uint64_t row_tasks(const cmdq_matmul *p) { return p->m; }
+static uint64_t row_tasks(const cmdq_matmul *p) { return tv_ceil_div(p->m, WEIGHTED_ROWS); }
 
 static uint64_t vector_tasks(const cmdq_matmul *p) { return tv_ceil_div(p->n, VECTOR_TASK); }
 

@@ -11,6 +11,7 @@
 #include "sim/values.h"
 
 enum { CMDQ_EXACT_LENGTH_MAX = 1 << 16 }; /* products of INT8 whose sum is exact in 32 bits */
+enum { CMDQ_WIDENED_MAX = 1024 };         /* elements of a row of binary16 that is widened when it is multiplied */
 
 /* How a product is computed. All variants give the same bits. */
 typedef enum cmdq_variant {
@@ -37,6 +38,8 @@ typedef struct cmdq_matmul {
     const void *b8;       /* INT8 or packed INT4; NULL: weights are `b` */
     uint64_t stride;      /* bytes from row to row of b8; see cmdq_takes_strided_rows */
     const float *a, *b;
+    const uint8_t
+        *a16; /* instead of `a`, for rows of at most CMDQ_WIDENED_MAX and a variant that widens them: binary16 */
     const float *scales;   /* of weights: n, or n rows of k / group; NULL: scale_wgt */
     uint64_t scale_stride; /* floats from row to row of `scales`; see cmdq_takes_strided_rows */
     const float *bias;     /* n, or NULL */

@@ -107,10 +107,6 @@ static void set_scales(cmdq_exec *x, cmdq_matmul *p)
     p->scales = cmdq_tile_f32(x, t, p->n * groups, 1, CMDQ_SCRATCH_SCALES);
 }
 
-/* Rows of activations up to which INT8 values are widened for every few of them; for more rows it costs less to widen
- * all values once. */
-enum { WIDENED_AGAIN_MAX = 4 };
-
 /* Chooses the variant and sets the operands that it wants. Returns false when out of memory. */
 static bool set_operands(cmdq_exec *x, cmdq_matmul *p)
 {
@@ -120,10 +116,12 @@ static bool set_operands(cmdq_exec *x, cmdq_matmul *p)
     p->variant = cmdq_choose_variant(p, integers, exact);
     bool packed = wgt->qbits == 4 && !p->transposed && cmdq_takes_packed_s4(p, p->variant);
     bool strided = !p->transposed && cmdq_takes_strided_rows(p->variant) && (packed || wgt->qbits == 8);
-    integers = integers && (!cmdq_takes_transposed(p->variant) || (wgt->qbits == 8 && p->m <= WIDENED_AGAIN_MAX));
+    integers = integers && (!cmdq_takes_transposed(p->variant) || wgt->qbits == 8);
+    bool widened = cmdq_takes_transposed(p->variant) && in->qbits == 16 && p->k <= CMDQ_WIDENED_MAX;
     p->weight_bits = packed ? 4 : 8;
     p->stride = p->k * p->weight_bits / 8;
-    const void *a = unpack_operand(x, in, exact, op->input_count, CMDQ_SCRATCH_A);
+    const void *a = widened ? cmdq_tile_packed(x, in, CMDQ_SCRATCH_PACKED_A)
+                            : unpack_operand(x, in, exact, op->input_count, CMDQ_SCRATCH_A);
     const void *b = strided  ? cmdq_tile_rows(x, wgt, p->stride, &p->stride)
                     : packed ? cmdq_tile_packed(x, wgt, CMDQ_SCRATCH_PACKED_B)
                              : unpack_operand(x, wgt, integers, op->weight_count, CMDQ_SCRATCH_B);
@@ -131,7 +129,8 @@ static bool set_operands(cmdq_exec *x, cmdq_matmul *p)
         b = transpose(x, b, op->k, op->n, integers ? 1 : sizeof(float));
     set_scales(x, p);
     p->a8 = exact ? a : NULL;
-    p->a = exact ? NULL : a;
+    p->a16 = widened ? a : NULL;
+    p->a = exact || widened ? NULL : a;
     p->b8 = integers ? b : NULL;
     p->b = integers ? NULL : b;
     return !cmdq_is_out_of_memory(x) && (cmdq_packed_sums_count(p) == 0 || pack_activations(x, p, in));
