@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pool of threads: each loop is cut into more chunks than there are threads. Each thread claims the chunks of its own
- * range first, which are usually the same rows from loop to loop, and then what is left of the others'.
+ * range first, which are usually the same rows from loop to loop, and then what is left of the others'; each time half
+ * of the chunks that are left, so that the last claims are short and no thread waits long for another.
  * The caller does not wait for threads that find none left, so that a short loop costs no more than on one thread.
  *
  * More threads can be slower than one: where one already reads memory at full bandwidth, and where other programs take
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { THREADS_MAX = 256, CHUNKS_PER_THREAD = 4, SPIN_NS = 300000 };
+enum { THREADS_MAX = 256, CHUNKS_PER_THREAD = 16, SPIN_NS = 300000 };
 enum { GRAIN = 16 };                                               /* kernels process several rows at a time */
 enum { KINDS = 64, TRIALS = 8, RETRY_MIN = 64, RETRY_MAX = 8192 }; /* TRIALS and RETRY in loops */
 enum { LONG_NS = 100000 };
@@ -98,10 +99,14 @@ static void run_chunks(tv_pool *pool, unsigned range)
     const unsigned ranges = pool->count + 1;
     for (unsigned i = 0; i < ranges; i++) {
         chunk_range *r = &pool->ranges[(range + i) % ranges];
-        while (r->next < r->end) {
-            uint64_t chunk = atomic_fetch_add(&r->next, 1), from = chunk * pool->chunk_size;
-            if (chunk < r->end)
-                pool->work(pool->user, from, tv_min_u64(from + pool->chunk_size, pool->total));
+        uint64_t next = r->next;
+        while (next < r->end) {
+            const uint64_t claimed = tv_max_u64((r->end - next) / 2, 1);
+            if (!atomic_compare_exchange_weak(&r->next, &next, next + claimed))
+                continue;
+            pool->work(pool->user, next * pool->chunk_size,
+                       tv_min_u64((next + claimed) * pool->chunk_size, pool->total));
+            next = r->next;
         }
     }
 }
