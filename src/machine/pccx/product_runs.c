@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products that follow each other, on several threads: each thread has a slice of the rows of weights of all of them,
- * so that none waits for the others between two. The weights of a product are too few to share them alone. */
+/* Products that follow each other, on several threads: each thread has slices of the rows of weights of all of them, so
+ * that none waits for the others between two. The weights of a product are too few to share them alone. */
 #include "machine/pccx/products.h"
 #include "machine/pccx/vectors.h"
 
@@ -8,14 +8,16 @@ enum {
     PRODUCTS_MAX = 64,
     K_MAX = TV_S4_BLOCK,
     M_MAX = 64,
-    SLICE_ROWS = 64,
+    THREAD_ROWS_MIN = 64,
+    THREAD_SLICES = 4,  /* so that a thread that is done early takes some of another's */
+    SLICE_ROWS = 32,    /* a slice has a multiple of them */
     MACS_MIN = 1 << 18, /* of all */
     FIRST_MACS_MIN = 1 << 14
 };
 
 typedef struct product_run {
     tv_gemv_scaled_fn *multiply_rows;
-    unsigned count, slices;
+    unsigned count, threads, slices;
     uint32_t m; /* of every product */
     pccx_product products[PRODUCTS_MAX];
     uint32_t dst[PRODUCTS_MAX], n[PRODUCTS_MAX];
@@ -56,22 +58,22 @@ static bool is_independent(const product_run *r, const pccx_op *op)
 
 /* Whether a product of a run with `m` rows of activations has rows of weights enough, and can fail only because of its
  * activations and of where its weights are. */
-static bool is_divisible(const pccx_op *op, uint32_t m, unsigned slices)
+static bool is_divisible(const pccx_op *op, uint32_t m, unsigned threads)
 {
     return (op->engine == PCCX_ENGINE_GEMV || op->engine == PCCX_ENGINE_GEMM) && op->m == m && m <= M_MAX &&
            op->src != PCCX_TAG_FIFO && op->dst != PCCX_TAG_FIFO && !pccx_MATRIX_findemax(op->word) &&
-           op->n % PCCX_LANES == 0 && op->n >= slices * SLICE_ROWS && op->k <= K_MAX;
+           op->n % PCCX_LANES == 0 && op->n >= threads * THREAD_ROWS_MIN && op->k <= K_MAX;
 }
 
 /* Whether the products from instruction `first` on, with `rows` rows of activations, are worth it. */
 static bool is_long_enough(const pccx_machine *m, const pccx_memo_entry *e, uint64_t first, uint32_t rows,
-                           unsigned slices)
+                           unsigned threads)
 {
     uint64_t macs = 0;
     pccx_op op;
     for (uint64_t i = first; i < m->count && i < first + PRODUCTS_MAX && macs < MACS_MIN; i++) {
         pccx_memo_op(m, e, i, &op);
-        if (!is_divisible(&op, rows, slices))
+        if (!is_divisible(&op, rows, threads))
             break;
         macs += op.macs;
     }
@@ -82,7 +84,7 @@ static bool is_long_enough(const pccx_machine *m, const pccx_memo_entry *e, uint
 static bool add_product(pccx_machine *m, const pccx_op *op, product_run *r)
 {
     pccx_product *p = &r->products[r->count];
-    if (!is_divisible(op, r->m, r->slices) || !is_independent(r, op) || !pccx_find_product(m, op, p) ||
+    if (!is_divisible(op, r->m, r->threads) || !is_independent(r, op) || !pccx_find_product(m, op, p) ||
         !pccx_pack_product(m, op, p, r->quantized, r->packed))
         return false;
     r->packed += pccx_packed_memory(p);
@@ -116,10 +118,11 @@ uint64_t pccx_execute_products(pccx_machine *m, const pccx_memo_entry *e, uint64
     r.multiply_rows = m->multiply_rows;
     r.count = 0;
     r.m = op->m;
-    r.slices = tv_pool_threads(m->pool);
-    if (r.slices == 1 || m->values || op->macs < FIRST_MACS_MIN || !is_divisible(op, r.m, r.slices) ||
+    r.threads = tv_pool_threads(m->pool);
+    r.slices = r.threads * THREAD_SLICES;
+    if (r.threads == 1 || m->values || op->macs < FIRST_MACS_MIN || !is_divisible(op, r.m, r.threads) ||
         (r.m > 1 && (r.m < PCCX_PANEL_ROWS_MIN || !tv_gemm_panel(m->level))) ||
-        !is_long_enough(m, e, first, r.m, r.slices) || !alloc_run(m, op, &r))
+        !is_long_enough(m, e, first, r.m, r.threads) || !alloc_run(m, op, &r))
         return 0;
     for (uint64_t i = first; i < m->count && r.count < PRODUCTS_MAX; i++) {
         pccx_memo_op(m, e, i, &next);
