@@ -21,7 +21,7 @@
 #include <time.h>
 
 enum { THREADS_MAX = 256, CHUNKS_PER_THREAD = 16, SPIN_NS = 300000 };
-enum { GRAIN = 16 };                                               /* kernels process several rows at a time */
+enum { GRAIN = 16, GRAINS_MIN = 4 }; /* kernels process several rows at a time, of loops of some such grains */
 enum { KINDS = 64, TRIALS = 8, RETRY_MIN = 64, RETRY_MAX = 8192 }; /* TRIALS and RETRY in loops */
 enum { LONG_NS = 100000 };
 
@@ -302,7 +302,7 @@ static uint64_t run_shared(tv_pool *pool, uint64_t count, unsigned grain, tv_poo
 {
     const uint64_t ranges = pool->count + 1;
     uint64_t chunks = ranges * CHUNKS_PER_THREAD, size = tv_ceil_div(count, chunks);
-    pool->chunk_size = count >= CHUNKS_PER_THREAD * (uint64_t)grain ? tv_ceil_div(size, grain) * grain : size;
+    pool->chunk_size = count >= GRAINS_MIN * (uint64_t)grain ? tv_ceil_div(size, grain) * grain : size;
     chunks = tv_ceil_div(count, pool->chunk_size);
     pool->total = count;
     pool->work = work;
@@ -321,7 +321,7 @@ static uint64_t run_shared(tv_pool *pool, uint64_t count, unsigned grain, tv_poo
     return own;
 }
 
-/* While another thread is at a job, a loop is shared as others of its kind were last, and not measured. */
+/* While another thread executes a job, a loop is shared as others of its kind were last, and not measured. */
 static void run_loop(tv_pool *pool, uint64_t count, uint64_t kind, unsigned grain, tv_pool_work *work, void *user)
 {
     if (!pool || !pool->count || count < 2) {
