@@ -9,9 +9,9 @@ enum {
     K_MAX = TV_S4_BLOCK,
     M_MAX = 64,
     THREAD_ROWS_MIN = 64,
-    THREAD_SLICES = 4,  /* so that a thread that is done early takes some of another's */
-    SLICE_ROWS = 32,    /* a slice has a multiple of them */
-    MACS_MIN = 1 << 18, /* of all */
+    SLICES_PER_THREAD = 4, /* so that a thread that is done early takes some of another's */
+    SLICE_ROWS = 32,       /* a slice has a multiple of them */
+    MACS_MIN = 1 << 18,    /* of all */
     FIRST_MACS_MIN = 1 << 14
 };
 
@@ -119,7 +119,7 @@ uint64_t pccx_execute_products(pccx_machine *m, const pccx_memo_entry *e, uint64
     r.count = 0;
     r.m = op->m;
     r.threads = tv_pool_threads(m->pool);
-    r.slices = r.threads * THREAD_SLICES;
+    r.slices = r.threads * SLICES_PER_THREAD;
     if (r.threads == 1 || m->values || op->macs < FIRST_MACS_MIN || !is_divisible(op, r.m, r.threads) ||
         (r.m > 1 && (r.m < PCCX_PANEL_ROWS_MIN || !tv_gemm_panel(m->level))) ||
         !is_long_enough(m, e, first, r.m, r.threads) || !alloc_run(m, op, &r))
