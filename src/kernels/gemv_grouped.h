@@ -23,10 +23,10 @@ void tv_gemv_grouped_pack(const int8_t *q, size_t k, unsigned bits, int8_t *pack
 
 /* out[r] = sum over groups g, in the canonical order (dot.h), of (W[r][g] * a[g]^T, exact) * factor *
  * scales[r * k / 32 + g], each operation rounded, for r < rows. W[rows][k] is contiguous; k is a multiple of 32.
- * Weights `ahead` bytes after those that are multiplied are prefetched, with their scales; TV_GROUPED_AHEAD where what
- * is read next follows. Prefetching past the end of memory has no effect. */
+ * Weights TV_GROUPED_AHEAD bytes after those that are multiplied are prefetched, with their scales: others mostly
+ * follow. Prefetching past the end of memory has no effect. */
 typedef void tv_gemv_grouped_fn(const void *weights, size_t k, size_t rows, const int8_t *packed,
-                                const int32_t *offsets, float factor, const float *scales, size_t ahead, float *out);
+                                const int32_t *offsets, float factor, const float *scales, float *out);
 typedef tv_gemv_grouped_fn tv_gemv_grouped_s4_fn, tv_gemv_grouped_s8_fn;
 tv_gemv_grouped_fn *tv_gemv_grouped_s4(tv_cpu_level level);
 tv_gemv_grouped_fn *tv_gemv_grouped_s8(tv_cpu_level level);

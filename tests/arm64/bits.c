@@ -253,7 +253,7 @@ static hash products_at(tv_cpu_level level)
             int8_t grouped[TV_GROUPS_PER_VECTOR * TV_GROUP_SIZE];
             int32_t offsets[TV_GROUPS_PER_VECTOR];
             tv_gemv_grouped_pack(a, groups * TV_GROUP_SIZE, bits, grouped, offsets);
-            tv_gemv_grouped(level, bits)(weights, groups * TV_GROUP_SIZE, COUNT, grouped, offsets, 0.3f, x, 0, floats);
+            tv_gemv_grouped(level, bits)(weights, groups * TV_GROUP_SIZE, COUNT, grouped, offsets, 0.3f, x, floats);
             hash_bytes(&h, floats, sizeof floats);
         }
         uint8_t short_rows[2 * COUNT];

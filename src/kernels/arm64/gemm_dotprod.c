@@ -51,18 +51,16 @@ TARGET void tv_dots_s8_dotprod(const int8_t *a, size_t a_step, const int8_t *w, 
 }
 
 TARGET void tv_gemv_grouped_s4_dotprod(const void *weights, size_t k, size_t rows, const int8_t *packed,
-                                       const int32_t *offsets, float factor, const float *scales, size_t ahead,
-                                       float *out)
+                                       const int32_t *offsets, float factor, const float *scales, float *out)
 {
-    (void)offsets, (void)ahead;
+    (void)offsets;
     multiply_grouped(4, weights, k, rows, packed, factor, scales, out);
 }
 
 TARGET void tv_gemv_grouped_s8_dotprod(const void *weights, size_t k, size_t rows, const int8_t *packed,
-                                       const int32_t *offsets, float factor, const float *scales, size_t ahead,
-                                       float *out)
+                                       const int32_t *offsets, float factor, const float *scales, float *out)
 {
-    (void)offsets, (void)ahead;
+    (void)offsets;
     multiply_grouped(8, weights, k, rows, packed, factor, scales, out);
 }
 

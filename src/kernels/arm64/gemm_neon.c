@@ -47,16 +47,16 @@ void tv_dots_s8_neon(const int8_t *a, size_t a_step, const int8_t *w, size_t w_s
 }
 
 void tv_gemv_grouped_s4_neon(const void *weights, size_t k, size_t rows, const int8_t *packed, const int32_t *offsets,
-                             float factor, const float *scales, size_t ahead, float *out)
+                             float factor, const float *scales, float *out)
 {
-    (void)offsets, (void)ahead;
+    (void)offsets;
     multiply_grouped(4, weights, k, rows, packed, factor, scales, out);
 }
 
 void tv_gemv_grouped_s8_neon(const void *weights, size_t k, size_t rows, const int8_t *packed, const int32_t *offsets,
-                             float factor, const float *scales, size_t ahead, float *out)
+                             float factor, const float *scales, float *out)
 {
-    (void)offsets, (void)ahead;
+    (void)offsets;
     multiply_grouped(8, weights, k, rows, packed, factor, scales, out);
 }
 

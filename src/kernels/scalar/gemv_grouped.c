@@ -23,15 +23,15 @@ static void gemv_grouped_scalar(unsigned bits, const void *weights, size_t k, si
 }
 
 void tv_gemv_grouped_s4_scalar(const void *weights, size_t k, size_t rows, const int8_t *packed, const int32_t *offsets,
-                               float factor, const float *scales, size_t ahead, float *out)
+                               float factor, const float *scales, float *out)
 {
-    (void)offsets, (void)ahead;
+    (void)offsets;
     gemv_grouped_scalar(4, weights, k, rows, packed, factor, scales, out);
 }
 
 void tv_gemv_grouped_s8_scalar(const void *weights, size_t k, size_t rows, const int8_t *packed, const int32_t *offsets,
-                               float factor, const float *scales, size_t ahead, float *out)
+                               float factor, const float *scales, float *out)
 {
-    (void)offsets, (void)ahead;
+    (void)offsets;
     gemv_grouped_scalar(8, weights, k, rows, packed, factor, scales, out);
 }

@@ -33,18 +33,19 @@ TARGET_AVX2 TV_INLINE __m256 load_scale_tail(const float *scales, size_t count)
     return _mm256_loadu_ps(padded);
 }
 
-/* Prefetches into the second-level cache what follows the weights of eight groups by `ahead`: the processor's own
- * prefetching leaves half of the bandwidth of memory unused. The distance keeps memory busy between two products. */
-TARGET_AVX2 TV_INLINE void prefetch_groups(unsigned bits, const uint8_t *w, size_t ahead)
+/* Prefetches into the second-level cache what follows the weights of eight groups by TV_GROUPED_AHEAD: the processor's
+ * own prefetching leaves half of the bandwidth of memory unused. The distance keeps memory busy between two products.
+ */
+TARGET_AVX2 TV_INLINE void prefetch_groups(unsigned bits, const uint8_t *w)
 {
     for (unsigned i = 0; i < SPAN * bits / 8; i += 64)
-        _mm_prefetch((const char *)((uintptr_t)w + ahead + i), _MM_HINT_T1);
+        _mm_prefetch((const char *)((uintptr_t)w + TV_GROUPED_AHEAD + i), _MM_HINT_T1);
 }
 
 /* The same for the scales of a row. */
-TARGET_AVX2 TV_INLINE void prefetch_scales(unsigned bits, size_t k, const float *scales, size_t ahead)
+TARGET_AVX2 TV_INLINE void prefetch_scales(unsigned bits, size_t k, const float *scales)
 {
-    const size_t bytes = ahead * 8 / bits / TV_GROUP_SIZE * sizeof *scales;
+    const size_t bytes = TV_GROUPED_AHEAD * 8 / bits / TV_GROUP_SIZE * sizeof *scales;
     for (size_t i = 0; i < k / TV_GROUP_SIZE; i += 64 / sizeof *scales)
         _mm_prefetch((const char *)((uintptr_t)(scales + i) + bytes), _MM_HINT_T1);
 }
@@ -96,14 +97,14 @@ TARGET_AVX2 TV_INLINE __m256i dot_groups_s8_avx2(const int8_t *w, const int8_t *
 }
 
 TARGET_AVX2 TV_INLINE __m256 dot_row_avx2(unsigned bits, const uint8_t *w, size_t k, const int8_t *packed,
-                                          const int32_t *offsets, __m256 factor, const float *scales, size_t ahead)
+                                          const int32_t *offsets, __m256 factor, const float *scales)
 {
     __m256 p = _mm256_setzero_ps();
-    prefetch_scales(bits, k, scales, ahead);
+    prefetch_scales(bits, k, scales);
     for (size_t at = 0; at < k; at += SPAN) {
         uint8_t tail[SPAN] = {0};
         const uint8_t *from = w + at * bits / 8;
-        prefetch_groups(bits, from, ahead);
+        prefetch_groups(bits, from);
         if (k - at < SPAN) {
             memcpy(tail, from, (k - at) * bits / 8);
             from = tail;
@@ -119,8 +120,7 @@ TARGET_AVX2 TV_INLINE __m256 dot_row_avx2(unsigned bits, const uint8_t *w, size_
 }
 
 TARGET_AVX2 TV_INLINE void gemv_avx2(unsigned bits, const uint8_t *w, size_t k, size_t rows, const int8_t *packed,
-                                     const int32_t *offsets, float factor, const float *scales, size_t ahead,
-                                     float *out)
+                                     const int32_t *offsets, float factor, const float *scales, float *out)
 {
     __m256 factors = _mm256_set1_ps(factor);
     for (size_t r = 0; r < rows; r += 8) {
@@ -129,7 +129,7 @@ TARGET_AVX2 TV_INLINE void gemv_avx2(unsigned bits, const uint8_t *w, size_t k, 
         __m256 p[8];
         for (size_t i = 0; i < 8; i++)
             p[i] = i < count ? dot_row_avx2(bits, w + (r + i) * k * bits / 8, k, packed, offsets, factors,
-                                            scales + (r + i) * (k / TV_GROUP_SIZE), ahead)
+                                            scales + (r + i) * (k / TV_GROUP_SIZE))
                              : _mm256_setzero_ps();
         _mm256_storeu_ps(all, tv_sums_avx2(p));
         memcpy(out + r, all, count * sizeof *out);
@@ -137,17 +137,15 @@ TARGET_AVX2 TV_INLINE void gemv_avx2(unsigned bits, const uint8_t *w, size_t k, 
 }
 
 TARGET_AVX2 void tv_gemv_grouped_s4_avx2(const void *weights, size_t k, size_t rows, const int8_t *packed,
-                                         const int32_t *offsets, float factor, const float *scales, size_t ahead,
-                                         float *out)
+                                         const int32_t *offsets, float factor, const float *scales, float *out)
 {
-    gemv_avx2(4, weights, k, rows, packed, offsets, factor, scales, ahead, out);
+    gemv_avx2(4, weights, k, rows, packed, offsets, factor, scales, out);
 }
 
 TARGET_AVX2 void tv_gemv_grouped_s8_avx2(const void *weights, size_t k, size_t rows, const int8_t *packed,
-                                         const int32_t *offsets, float factor, const float *scales, size_t ahead,
-                                         float *out)
+                                         const int32_t *offsets, float factor, const float *scales, float *out)
 {
-    gemv_avx2(8, weights, k, rows, packed, offsets, factor, scales, ahead, out);
+    gemv_avx2(8, weights, k, rows, packed, offsets, factor, scales, out);
 }
 
 /* ---- AVX-512 with VNNI ---- */
@@ -202,37 +200,36 @@ TARGET_AVX512 TV_INLINE __m256i dot_groups_s8_avx512(const uint8_t *w, size_t by
 }
 
 TARGET_AVX512 TV_INLINE __m256 scaled_groups_avx512(unsigned bits, const uint8_t *w, size_t left, const int8_t *packed,
-                                                    const int32_t *offsets, __m256 factor, __m256 scales, size_t ahead)
+                                                    const int32_t *offsets, __m256 factor, __m256 scales)
 {
     size_t bytes = left * bits / 8;
-    prefetch_groups(bits, w, ahead);
+    prefetch_groups(bits, w);
     __m256i sums = bits == 4 ? dot_groups_s4_avx512(w, bytes, packed) : dot_groups_s8_avx512(w, bytes, packed);
     sums = _mm256_sub_epi32(sums, _mm256_loadu_si256((const __m256i *)(const void *)offsets));
     return _mm256_mul_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sums), factor), scales);
 }
 
 TARGET_AVX512 TV_INLINE __m256 dot_row_avx512(unsigned bits, const uint8_t *w, size_t k, const int8_t *packed,
-                                              const int32_t *offsets, __m256 factor, const float *scales, size_t ahead)
+                                              const int32_t *offsets, __m256 factor, const float *scales)
 {
     __m256 p = _mm256_setzero_ps();
     size_t at = 0;
-    prefetch_scales(bits, k, scales, ahead);
+    prefetch_scales(bits, k, scales);
     for (; at + SPAN <= k; at += SPAN)
         p = _mm256_add_ps(p,
                           scaled_groups_avx512(bits, w + at * bits / 8, SPAN, packed + at, offsets + at / TV_GROUP_SIZE,
-                                               factor, _mm256_loadu_ps(scales + at / TV_GROUP_SIZE), ahead));
+                                               factor, _mm256_loadu_ps(scales + at / TV_GROUP_SIZE)));
     if (at < k) {
         __m256 rest =
             _mm256_maskz_loadu_ps((__mmask8)((1u << (k - at) / TV_GROUP_SIZE) - 1), scales + at / TV_GROUP_SIZE);
         p = _mm256_add_ps(p, scaled_groups_avx512(bits, w + at * bits / 8, k - at, packed + at,
-                                                  offsets + at / TV_GROUP_SIZE, factor, rest, ahead));
+                                                  offsets + at / TV_GROUP_SIZE, factor, rest));
     }
     return p;
 }
 
 TARGET_AVX512 TV_INLINE void gemv_avx512(unsigned bits, const uint8_t *w, size_t k, size_t rows, const int8_t *packed,
-                                         const int32_t *offsets, float factor, const float *scales, size_t ahead,
-                                         float *out)
+                                         const int32_t *offsets, float factor, const float *scales, float *out)
 {
     __m256 factors = _mm256_set1_ps(factor);
     for (size_t r = 0; r < rows; r += 8) {
@@ -240,24 +237,22 @@ TARGET_AVX512 TV_INLINE void gemv_avx512(unsigned bits, const uint8_t *w, size_t
         __m256 p[8];
         for (size_t i = 0; i < 8; i++)
             p[i] = i < count ? dot_row_avx512(bits, w + (r + i) * k * bits / 8, k, packed, offsets, factors,
-                                              scales + (r + i) * (k / TV_GROUP_SIZE), ahead)
+                                              scales + (r + i) * (k / TV_GROUP_SIZE))
                              : _mm256_setzero_ps();
         _mm256_mask_storeu_ps(out + r, (__mmask8)((1u << count) - 1), tv_sums_avx2(p));
     }
 }
 
 TARGET_AVX512 void tv_gemv_grouped_s4_avx512(const void *weights, size_t k, size_t rows, const int8_t *packed,
-                                             const int32_t *offsets, float factor, const float *scales, size_t ahead,
-                                             float *out)
+                                             const int32_t *offsets, float factor, const float *scales, float *out)
 {
-    gemv_avx512(4, weights, k, rows, packed, offsets, factor, scales, ahead, out);
+    gemv_avx512(4, weights, k, rows, packed, offsets, factor, scales, out);
 }
 
 TARGET_AVX512 void tv_gemv_grouped_s8_avx512(const void *weights, size_t k, size_t rows, const int8_t *packed,
-                                             const int32_t *offsets, float factor, const float *scales, size_t ahead,
-                                             float *out)
+                                             const int32_t *offsets, float factor, const float *scales, float *out)
 {
-    gemv_avx512(8, weights, k, rows, packed, offsets, factor, scales, ahead, out);
+    gemv_avx512(8, weights, k, rows, packed, offsets, factor, scales, out);
 }
 #else
 typedef int tv_no_groups_x86; /* ISO C wants a declaration */

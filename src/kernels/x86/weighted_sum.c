@@ -155,8 +155,8 @@ TARGET_AVX2 void tv_weighted_sum_s8_avx2(const float *a, size_t rows, size_t k, 
     sum_rows_avx2(a, rows, k, (matrix){v, step, true}, count, out);
 }
 
-/* ---- AVX-512: of four or eight rows one partial sum of one or two vectors, which share the values; of two rows, which
- * share them as well, all partial sums of a vector; of one row those of two vectors ---- */
+/* ---- AVX-512: four or eight rows as above; two rows have all partial sums of a vector in registers, one row those of
+ * two vectors ---- */
 
 TARGET_AVX512 TV_INLINE __m512 load_avx512(matrix v, size_t row, size_t column)
 {
@@ -259,8 +259,8 @@ TARGET_AVX512 TV_INLINE void sum_row(const float *a, size_t k, matrix v, size_t 
         sum_rest(a, k, v, c, count, out);
 }
 
-/* Of four or eight rows. */
-TARGET_AVX512 TV_INLINE void sum_more_rows(unsigned rows, const float *a, size_t k, matrix v, size_t count, float *out)
+/* Four or eight rows. */
+TARGET_AVX512 TV_INLINE void sum_row_block(unsigned rows, const float *a, size_t k, matrix v, size_t count, float *out)
 {
     const unsigned vectors = CHAINS / rows;
     size_t c = 0;
@@ -274,9 +274,9 @@ TARGET_AVX512 TV_INLINE void sum_rows_avx512(const float *a, size_t rows, size_t
 {
     size_t i = 0;
     for (; i + 8 <= rows; i += 8)
-        sum_more_rows(8, a + i * k, k, v, count, out + i * count);
+        sum_row_block(8, a + i * k, k, v, count, out + i * count);
     for (; i + 4 <= rows; i += 4)
-        sum_more_rows(4, a + i * k, k, v, count, out + i * count);
+        sum_row_block(4, a + i * k, k, v, count, out + i * count);
     for (; i + PAIR <= rows; i += PAIR)
         sum_two_rows(a + i * k, k, v, 0, count, out + i * count);
     if (i < rows)

@@ -169,8 +169,8 @@ bool cmdq_defer_load(const cmdq_exec *x, const cmdq_tile *spm, const cmdq_tile *
         return false;
     cmdq_deferred_load load = {spm->bank * x->params->bank_bytes + spm->start, dram->start, spm->bytes,
                                contiguous ? spm->bytes : dram->bytes, contiguous ? spm->bytes : dram->stride};
-    if (cmdq_overlaps_deferred(m, load.spm, load.bytes))
-        cmdq_multiply_deferred(m);
+    if (cmdq_overlaps_products(m, load.spm, load.bytes))
+        cmdq_flush_products(m);
     spm_to_write(m, load.spm, load.bytes, false);
     add_load(m, &load);
     return true;

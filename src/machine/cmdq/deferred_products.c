@@ -6,8 +6,8 @@
  * Products with the outputs of an earlier one, to which they mostly add, form a chain with it: a thread computes the
  * same columns of all of them, one after the other.
  *
- * Invariants: outputs of chains are disjoint, and no recorded product or load reads or overwrites one; the operands
- * have not been written since. Whatever else is executed comes after the recorded products. */
+ * Invariants: outputs of chains are disjoint; no recorded product or load reads or overwrites one; the operands have
+ * not been written since. Every other operation flushes the products first, except loads that overlap no output. */
 #include "machine/cmdq/deferred_products.h"
 
 #include <stdlib.h>
@@ -31,16 +31,19 @@ struct cmdq_deferred_products {
     deferred_product products[PRODUCTS_MAX];
     product_chain chains[PRODUCTS_MAX];
     unsigned count, chain_count;
-    uint64_t macs;
+    uint64_t work;    /* of all */
+    uint64_t flushed; /* products that were recorded and executed */
 };
 
 cmdq_deferred_products *cmdq_deferred_products_new(void) { return calloc(1, sizeof(cmdq_deferred_products)); }
+
+void cmdq_deferred_products_free(cmdq_deferred_products *products) { free(products); }
 
 /* ---- Overlaps ---- */
 
 static uint64_t spm_start(const cmdq_exec *x, const cmdq_tile *t) { return t->bank * x->params->bank_bytes + t->start; }
 
-bool cmdq_overlaps_deferred(const cmdq_memories *m, uint64_t start, uint64_t bytes)
+bool cmdq_overlaps_products(const cmdq_memories *m, uint64_t start, uint64_t bytes)
 {
     const cmdq_deferred_products *d = m->products;
     for (unsigned i = 0; d && i < d->chain_count; i++)
@@ -58,8 +61,8 @@ static product_chain *find_chain(cmdq_deferred_products *d, uint64_t spm, uint64
     return NULL;
 }
 
-/* Whether the product has the outputs of a chain, which are as many rows of as many columns, and reads none of them
- * before it is multiplied: those that are not binary32 become such numbers first. */
+/* Whether the product has the outputs of a chain, which are as many rows of as many columns. Accumulation to other
+ * types than binary32 converts the old outputs before the product, and so must wait. */
 static bool continues_chain(const cmdq_exec *x, const cmdq_tile *out)
 {
     cmdq_deferred_products *d = x->memories->products;
@@ -68,13 +71,13 @@ static bool continues_chain(const cmdq_exec *x, const cmdq_tile *out)
     return first && out->rows == 1 && (!out->reads || out->qbits == 32) && first->m == x->op->m && first->n == x->op->n;
 }
 
-bool cmdq_needs_deferred(const cmdq_exec *x)
+bool cmdq_depends_on_products(const cmdq_exec *x)
 {
     if (!x->memories->products || !x->memories->products->count)
         return false;
     for (unsigned i = 0; i < x->op->tile_count; i++) {
         const cmdq_tile *t = &x->op->tiles[i];
-        if (t->bank != CMDQ_NO_BANK && cmdq_overlaps_deferred(x->memories, spm_start(x, t), cmdq_tile_extent(t)) &&
+        if (t->bank != CMDQ_NO_BANK && cmdq_overlaps_products(x->memories, spm_start(x, t), cmdq_tile_extent(t)) &&
             !(t->operand == CMDQ_OUT && continues_chain(x, t)))
             return true;
     }
@@ -94,14 +97,14 @@ bool cmdq_defer_product(cmdq_exec *x, const cmdq_matmul *p, const cmdq_tile *out
     cmdq_memories *m = x->memories;
     cmdq_deferred_products *d = m->products;
     if (!d || !is_in_dram(m, p->b8) || !is_in_dram(m, p->scales) || (p->bias && !is_in_dram(m, p->bias)) ||
-        (p->addend && (const void *)p->addend != p->final))
+        (p->addend && (const void *)p->addend != p->elements))
         return false;
     if (d->count == PRODUCTS_MAX)
-        cmdq_multiply_deferred(m);
+        cmdq_flush_products(m);
     const unsigned at = d->count++;
     d->products[at] = (deferred_product){*p, m->packed.at, NONE};
-    d->macs += p->m * p->n * p->k;
-    product_chain *chain = find_chain(d, spm_start(x, out), out->bytes);
+    d->work += cmdq_product_work(p);
+    product_chain *chain = find_chain(d, spm_start(x, out), out->bytes); /* with as many rows and columns */
     if (chain) {
         d->products[chain->last].next = at;
         chain->last = at;
@@ -121,8 +124,8 @@ static void multiply_tasks(void *products, uint64_t from, uint64_t to)
     uint64_t begin = 0; /* of the chain */
     for (const product_chain *c = d->chains; begin < to; begin = c++->tasks_end)
         for (unsigned i = c->first; from < c->tasks_end && i != NONE; i = d->products[i].next)
-            cmdq_multiply_product_tasks(&d->products[i].product, tv_max_u64(from, begin) - begin,
-                                        tv_min_u64(to, c->tasks_end) - begin);
+            cmdq_multiply_tasks(&d->products[i].product, tv_max_u64(from, begin) - begin,
+                                tv_min_u64(to, c->tasks_end) - begin);
 }
 
 void cmdq_set_packed(const cmdq_memories *m, const cmdq_packed_offsets *at, cmdq_matmul *p)
@@ -131,16 +134,19 @@ void cmdq_set_packed(const cmdq_memories *m, const cmdq_packed_offsets *at, cmdq
     p->packed_sums = (const int32_t *)(const void *)(m->scratch[CMDQ_SCRATCH_PACKED_SUMS].data + at->sums);
 }
 
-void cmdq_multiply_deferred(cmdq_memories *m)
+void cmdq_flush_products(cmdq_memories *m)
 {
     cmdq_deferred_products *d = m->products;
     if (!d || !d->count)
         return;
     for (unsigned i = 0; i < d->count; i++)
         cmdq_set_packed(m, &d->products[i].packed, &d->products[i].product);
-    tv_pool_run_tasks(m->pool, d->chains[d->chain_count - 1].tasks_end, d->macs, multiply_tasks, d);
+    tv_pool_run_tasks(m->pool, d->chains[d->chain_count - 1].tasks_end, d->work, multiply_tasks, d);
+    d->flushed += d->count;
     d->count = d->chain_count = 0;
-    d->macs = 0;
+    d->work = 0;
 }
 
-bool cmdq_has_deferred(const cmdq_memories *m) { return m->products && m->products->count; }
+bool cmdq_has_deferred_products(const cmdq_memories *m) { return m->products && m->products->count; }
+
+uint64_t cmdq_flushed_products(const cmdq_memories *m) { return m->products ? m->products->flushed : 0; }

@@ -63,17 +63,18 @@ typedef enum cmdq_scratch_use {
 } cmdq_scratch_use;
 _Static_assert(CMDQ_SCRATCH_PACKED_OUT + 1 == CMDQ_SCRATCHES, "a buffer for each use");
 
-/* `bytes` of scratch memory, valid until the next call for the same use. NULL, with the outcome CMDQ_NO_MEMORY, when
+/* `bytes` of scratch memory, valid until the next call for the same use; that of packed activations only while no
+ * product is deferred. NULL, with the outcome CMDQ_NO_MEMORY, when
  * out of memory. */
 void *cmdq_scratch(cmdq_exec *x, cmdq_scratch_use use, uint64_t bytes);
 
-/* `bytes` more of it behind what the buffer has, which may move. NULL likewise. */
+/* Appends `bytes` to the buffer, which may move: earlier pointers into it are invalid. NULL when out of memory. */
 void *cmdq_extend_scratch(cmdq_exec *x, cmdq_scratch_use use, uint64_t bytes);
 
 /* deferred_loads.c */
 
-/* The bytes of a tile on the host, valid until some of them are written. A tile that is written must be written in
- * full, all of its rows. */
+/* The bytes of a tile on the host, valid until some of them are written; outputs of deferred products are not current.
+ * A tile that is written must be written in full, all of its rows. */
 uint8_t *cmdq_tile_bytes(const cmdq_exec *x, const cmdq_tile *tile);
 
 /* A tile that is read, as rows of `row_bytes`, *stride bytes from row to row. */

@@ -245,15 +245,15 @@ typedef struct cmdq_memories {
 /* Executes all deferred loads. Required before anything but an operation accesses SPM, or may write all of DRAM. */
 void cmdq_materialize_loads(cmdq_memories *memories);
 
-/* Products are deferred while there is more than one thread (deferred_products.c). NULL: out of memory; freed by
- * free(). */
+/* Executes those that read bytes [start, start + bytes) of DRAM, which are then written. No product is deferred. */
+void cmdq_prepare_dram_write(cmdq_memories *memories, uint64_t start, uint64_t bytes);
+
+/* Deferred products (deferred_products.c), while there is more than one thread. NULL: out of memory. */
 cmdq_deferred_products *cmdq_deferred_products_new(void);
+void cmdq_deferred_products_free(cmdq_deferred_products *products); /* which may be NULL */
 
 /* Executes all deferred products. Required before anything but their operations accesses the memories. */
-void cmdq_multiply_deferred(cmdq_memories *memories);
-
-/* Executes those loads that read bytes [start, start + bytes) of DRAM, which are then written. */
-void cmdq_prepare_dram_write(cmdq_memories *memories, uint64_t start, uint64_t bytes);
+void cmdq_flush_products(cmdq_memories *memories);
 
 /* CMDQ_FAULT: the data of the entry are at fault; nothing has changed, *error is set. */
 typedef enum cmdq_outcome { CMDQ_EXECUTED, CMDQ_FAULT, CMDQ_NO_MEMORY } cmdq_outcome;
@@ -289,13 +289,20 @@ void cmdq_time(const tv_program *program, const cmdq_params *params, const cmdq_
 
 /* ---- The machine ---- */
 
+/* The simulation of the loaded queue's timing by another thread while the queue is executed. */
+typedef struct cmdq_timing_job {
+    cmdq_timing timing; /* after the queue */
+    bool is_begun;
+    bool is_measured; /* tv_pool_end must follow, whether or not it is begun */
+} cmdq_timing_job;
+
 typedef struct cmdq_machine {
     const tv_config *config;
     tv_mode mode;
     cmdq_params params;
     cmdq_memories memories;
-    cmdq_timing timing;       /* of all queues that have ended */
-    cmdq_timing timing_apart; /* with the loaded queue, while another thread simulates it */
+    cmdq_timing timing; /* of all queues that have ended */
+    cmdq_timing_job job;
     const tv_program *program;
     cmdq_plan plan;
     uint32_t next;         /* entries executed, in the order of the plan */

@@ -55,7 +55,7 @@ static void destroy(void *state)
     for (unsigned i = 0; i < CMDQ_SCRATCHES; i++)
         tv_buf_fini(&m->memories.scratch[i]);
     tv_pool_free(m->memories.pool);
-    free(m->memories.products);
+    cmdq_deferred_products_free(m->memories.products);
     cmdq_plan_fini(&m->plan);
     tv_fault_record_fini(&m->fault);
     free(m);
@@ -122,33 +122,48 @@ static void end_queue(machine *m)
     m->ended = true;
 }
 
-static void time_queue(void *state)
+/* ---- Timing beside the execution ---- */
+
+static void simulate_queue(void *state)
 {
     machine *m = state;
-    cmdq_time(m->program, &m->params, &m->plan, m->plan.count, m->base, NULL, &m->timing_apart);
+    cmdq_time(m->program, &m->params, &m->plan, m->plan.count, m->base, NULL, &m->job.timing);
 }
 
-/* Begins to simulate the timing of the whole queue, of which nothing has been executed and no event is wanted. Returns
- * false without having begun: it may be simulated after the execution. *begun: end_timing_apart must follow. */
-static bool begin_timing_apart(machine *m, bool *begun)
+/* Queues that take about as long: by the work of their entries, to a power of two. */
+static uint64_t duration_kind(const machine *m)
 {
-    enum { ENTRIES_MIN = 256, SIMILAR = 1024 /* queues of about as many entries take about as long */ };
-    *begun = m->memories.pool && m->mode == TV_MODE_FULL && !m->traced && m->next == 0 && m->plan.count >= ENTRIES_MIN;
-    m->timing_apart = m->timing;
-    return *begun && tv_pool_begin(m->memories.pool, m->plan.count / SIMILAR, time_queue, m);
+    uint64_t work = m->plan.count;
+    for (uint32_t i = 0; i < m->plan.count; i++)
+        work += m->plan.macs[i] >> 10;
+    return 63 - (unsigned)__builtin_clzll(work);
 }
 
-/* Ends it; `executed`: all of the queue, which therefore ends. */
-static void end_timing_apart(machine *m, bool begun, bool apart, bool executed)
+/* If nothing of the queue has been executed and no events are recorded, has another thread simulate its timing while
+ * it is executed, unless that took longer the last times. */
+static void begin_timing(machine *m)
 {
-    if (executed && !apart)
-        end_queue(m);
-    if (begun)
-        tv_pool_end(m->memories.pool);
-    if (!executed || !apart)
+    enum { ENTRIES_MIN = 256 };
+    m->job.is_measured =
+        m->memories.pool && m->mode == TV_MODE_FULL && !m->traced && m->next == 0 && m->plan.count >= ENTRIES_MIN;
+    if (!m->job.is_measured)
         return;
-    m->timing = m->timing_apart;
-    m->ended = true;
+    m->job.timing = m->timing;
+    m->job.is_begun = tv_pool_begin(m->memories.pool, duration_kind(m), simulate_queue, m);
+}
+
+/* Ends that; `executed`: all of the queue, which ends. */
+static void end_timing(machine *m, bool executed)
+{
+    if (executed && !m->job.is_begun)
+        end_queue(m);
+    if (m->job.is_measured)
+        tv_pool_end(m->memories.pool);
+    if (executed && m->job.is_begun) {
+        m->timing = m->job.timing;
+        m->ended = true;
+    }
+    m->job.is_begun = m->job.is_measured = false;
 }
 
 /* Ends the use of the loaded queue. One that is left early keeps the time of its executed entries. */
@@ -318,11 +333,12 @@ static tv_status run_entries(machine *m, const tv_run_limits *limits, tv_stop_re
         return TV_OK;
     TV_TRY(find_limit(m, limits->max_cycles, &limit));
     const uint64_t end = tv_min_u64(limits->until, limit);
-    bool begun = false, apart = end >= m->plan.count && begin_timing_apart(m, &begun);
+    if (end >= m->plan.count)
+        begin_timing(m);
     tv_status status = execute_entries(m, tv_min_u64(end, m->plan.count), why);
-    cmdq_multiply_deferred(&m->memories);
+    cmdq_flush_products(&m->memories);
     const bool executed = status == TV_OK && m->next == m->plan.count;
-    end_timing_apart(m, begun, apart, executed);
+    end_timing(m, executed);
     if (status == TV_OK && !executed)
         *why = m->next >= limits->until ? TV_STOP_UNTIL : TV_STOP_CYCLES;
     return status;
@@ -432,7 +448,7 @@ static void set_threads(void *state, unsigned threads)
 {
     machine *m = state;
     tv_pool_free(m->memories.pool);
-    free(m->memories.products);
+    cmdq_deferred_products_free(m->memories.products);
     m->memories.pool = tv_pool_new(threads);
     m->memories.products = m->memories.pool ? cmdq_deferred_products_new() : NULL;
 }

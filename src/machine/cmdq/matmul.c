@@ -15,6 +15,7 @@ enum {
     ROW_BLOCK = 32,
     OUTPUT_BLOCK = 16,
     WEIGHTED_ROWS = 8, /* which share values in the kernel */
+    VECTOR_TASK = 16,  /* outputs of a cache line */
     PANEL_ROWS_MIN = 4 /* rows of activations from which on panels are faster */
 };
 
@@ -104,28 +105,29 @@ static void scale_sums(const cmdq_matmul *p, uint64_t i, uint64_t j, uint64_t co
         y[u] = y[u] * p->scale_ifm * (p->scales ? p->scales[j + u] : p->scale_wgt);
 }
 
-static bool has_terms(const cmdq_matmul *p) { return p->bias || p->addend || p->scale_ofm != 1; }
+static bool needs_finish(const cmdq_matmul *p) { return p->bias || p->addend || p->scale_ofm != 1; }
 
-/* `count` scaled sums of row i become outputs from output j on: bias, addend, output scale. */
-static void add_terms(const cmdq_matmul *p, uint64_t i, uint64_t j, uint64_t count, float *sums)
+/* `count` scaled sums of row i, from output j on, become outputs: bias, addend, output scale. */
+static void finish_outputs(const cmdq_matmul *p, uint64_t i, uint64_t j, uint64_t count, float *sums)
 {
-    if (has_terms(p))
+    if (needs_finish(p))
         tv_elements_epilogue(sums, count, p->bias ? p->bias + j : NULL, p->addend ? p->addend + i * p->n + j : NULL,
                              p->scale_ofm, sums);
 }
 
+/* Of whole rows. */
 static void finish_rows(void *product, uint64_t from, uint64_t to)
 {
     const cmdq_matmul *p = product;
     for (uint64_t i = from; i < to; i++)
-        add_terms(p, i, 0, p->n, output_at(p, i, 0));
+        finish_outputs(p, i, 0, p->n, output_at(p, i, 0));
 }
 
-/* `count` scaled sums of row i become elements of `final`. */
-static void write_final(const cmdq_matmul *p, uint64_t i, uint64_t j, uint64_t count, float *sums)
+/* The same sums become `elements`. */
+static void pack_outputs(const cmdq_matmul *p, uint64_t i, uint64_t j, uint64_t count, float *sums)
 {
-    add_terms(p, i, j, count, sums);
-    tv_elements_pack(sums, count, p->final_bits, p->final + (i * p->n + j) * p->final_bits / 8);
+    finish_outputs(p, i, j, count, sums);
+    tv_elements_pack(sums, count, p->element_bits, p->elements + (i * p->n + j) * p->element_bits / 8);
 }
 
 /* ---- Panels ---- */
@@ -135,14 +137,12 @@ static tv_gemm_panel_weights panel_weights(const cmdq_matmul *p)
     return (tv_gemm_panel_weights){.rows = p->b8, .bits = p->weight_bits, .k = p->k, .stride = p->stride};
 }
 
-/* Tasks are pairs of panels: TV_PANEL_PAIR outputs each. */
-static void multiply_panels(void *product, uint64_t from, uint64_t to)
+static void multiply_panels(const cmdq_matmul *p, uint64_t from, uint64_t to)
 {
-    const cmdq_matmul *p = product;
     const tv_gemm_panel_weights w = panel_weights(p);
     int32_t exact[TV_PANEL_M_MAX * TV_PANEL_PAIR];
     for (uint64_t i = 0; i < p->m; i += TV_PANEL_M_MAX)
-        for (uint64_t j = from * TV_PANEL_PAIR; j < tv_min_u64(p->n, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR) {
+        for (uint64_t j = from; j < to; j += TV_PANEL_PAIR) {
             uint64_t rows = tv_min_u64(p->m - i, TV_PANEL_M_MAX), count = tv_min_u64(p->n - j, TV_PANEL_PAIR);
             tv_gemm_panel(p->level)->multiply(&w, j, count, p->packed + tv_gemm_panel_packed_bytes(i, p->k),
                                               p->packed_sums + i, rows, exact);
@@ -162,69 +162,53 @@ static void multiply_panel_pair(const cmdq_matmul *p, uint64_t i, uint64_t j, co
         p->scale_stride, p->scale_ifm, old, out, step);
 }
 
-static void multiply_final_panel_pair(const cmdq_matmul *p, uint64_t i, uint64_t j)
+static void multiply_and_pack_panel_pair(const cmdq_matmul *p, uint64_t i, uint64_t j)
 {
     float sums[TV_PANEL_GROUPED_M_MAX * TV_PANEL_PAIR];
-    if (p->final_bits == 32 && !p->bias && p->scale_ofm == 1) {
-        float *out = (float *)(void *)p->final + i * p->n + j;
+    if (p->element_bits == 32 && !p->bias && p->scale_ofm == 1) {
+        float *out = (float *)(void *)p->elements + i * p->n + j;
         multiply_panel_pair(p, i, j, p->addend ? p->addend + i * p->n + j : NULL, out, p->n);
         return;
     }
     multiply_panel_pair(p, i, j, NULL, sums, TV_PANEL_PAIR);
     for (uint64_t r = 0; r < tv_min_u64(p->m - i, TV_PANEL_GROUPED_M_MAX); r++)
-        write_final(p, i + r, j, tv_min_u64(p->n - j, TV_PANEL_PAIR), sums + r * TV_PANEL_PAIR);
+        pack_outputs(p, i + r, j, tv_min_u64(p->n - j, TV_PANEL_PAIR), sums + r * TV_PANEL_PAIR);
 }
 
-static void multiply_panel_groups(void *product, uint64_t from, uint64_t to)
+static void multiply_panel_groups(const cmdq_matmul *p, uint64_t from, uint64_t to)
 {
-    const cmdq_matmul *p = product;
     for (uint64_t i = 0; i < p->m; i += TV_PANEL_GROUPED_M_MAX)
-        for (uint64_t j = from * TV_PANEL_PAIR; j < tv_min_u64(p->n, to * TV_PANEL_PAIR); j += TV_PANEL_PAIR)
-            if (p->final)
-                multiply_final_panel_pair(p, i, j);
+        for (uint64_t j = from; j < to; j += TV_PANEL_PAIR)
+            if (p->elements)
+                multiply_and_pack_panel_pair(p, i, j);
             else
                 multiply_panel_pair(p, i, j, NULL, output_at(p, i, j), p->n);
 }
 
 /* ---- Weight rows ---- */
 
-enum { VECTOR_ROWS_MAX = 64, VECTOR_TASK = 16 /* outputs of a cache line */ };
-
-/* How many rows of weights are multiplied by the next call of a kernel: it ends where its prefetches reach the end. */
-static uint64_t vector_block_rows(uint64_t left, uint64_t row_bytes)
+/* Groups of 32, one row of activations at a time. */
+static void multiply_vectors(const cmdq_matmul *p, uint64_t from, uint64_t to)
 {
-    enum { ROWS_MULTIPLE = 8 };
-    const uint64_t bytes = left * row_bytes, rows = tv_min_u64(left, VECTOR_ROWS_MAX);
-    if (bytes <= TV_GROUPED_AHEAD)
-        return rows;
-    const uint64_t before = tv_ceil_div(bytes - TV_GROUPED_AHEAD, row_bytes);
-    return tv_min_u64(rows, tv_ceil_div(before, ROWS_MULTIPLE) * ROWS_MULTIPLE);
-}
-
-/* Groups of 32, one row of activations at a time. Tasks are VECTOR_TASK outputs each. */
-static void multiply_vectors(void *product, uint64_t from, uint64_t to)
-{
-    const cmdq_matmul *p = product;
-    const uint64_t row_bytes = p->k * p->weight_bits / 8, end = tv_min_u64(to * VECTOR_TASK, p->n);
-    float sums[VECTOR_ROWS_MAX];
-    for (uint64_t j = from * VECTOR_TASK, rows; j < end; j += rows) {
-        rows = vector_block_rows(end - j, row_bytes);
+    enum { ROWS_MAX = 64 };
+    const uint64_t row_bytes = p->k * p->weight_bits / 8;
+    float sums[ROWS_MAX];
+    for (uint64_t j = from; j < to; j += ROWS_MAX) {
+        const uint64_t rows = tv_min_u64(to - j, ROWS_MAX);
         for (uint64_t i = 0; i < p->m; i++) {
-            float *out = p->final ? sums : output_at(p, i, j);
-            tv_gemv_grouped(p->level, p->weight_bits)((const uint8_t *)p->b8 + j * row_bytes, p->k, rows,
-                                                      p->packed + i * tv_gemv_grouped_packed_bytes(p->k),
-                                                      p->packed_sums + i * vector_sums(p->k), p->scale_ifm,
-                                                      p->scales + j * (p->k / TV_GROUP_SIZE), TV_GROUPED_AHEAD, out);
-            if (p->final)
-                write_final(p, i, j, rows, sums);
+            tv_gemv_grouped(p->level, p->weight_bits)(
+                (const uint8_t *)p->b8 + j * row_bytes, p->k, rows, p->packed + i * tv_gemv_grouped_packed_bytes(p->k),
+                p->packed_sums + i * vector_sums(p->k), p->scale_ifm, p->scales + j * (p->k / TV_GROUP_SIZE),
+                p->elements ? sums : output_at(p, i, j));
+            if (p->elements)
+                pack_outputs(p, i, j, rows, sums);
         }
     }
 }
 
-/* INT8 by INT8 in tiles of OUTPUT_BLOCK weight rows by ROW_BLOCK activation rows. Here and below tasks are outputs. */
-static void multiply_bytes(void *product, uint64_t from, uint64_t to)
+/* INT8 by INT8 in tiles of OUTPUT_BLOCK weight rows by ROW_BLOCK activation rows. */
+static void multiply_bytes(const cmdq_matmul *p, uint64_t from, uint64_t to)
 {
-    const cmdq_matmul *p = product;
     int32_t exact[OUTPUT_BLOCK * ROW_BLOCK], row[OUTPUT_BLOCK];
     for (uint64_t j = from; j < to; j += OUTPUT_BLOCK)
         for (uint64_t i = 0; i < p->m; i += ROW_BLOCK) {
@@ -255,9 +239,8 @@ static void dot_products(const cmdq_matmul *p, uint64_t i, uint64_t j, uint64_t 
         out[u] = (float)exact[u];
 }
 
-static void multiply_rows(void *product, uint64_t from, uint64_t to)
+static void multiply_rows(const cmdq_matmul *p, uint64_t from, uint64_t to)
 {
-    const cmdq_matmul *p = product;
     for (uint64_t j = from; j < to; j += OUTPUT_BLOCK) {
         uint64_t count = tv_min_u64(to - j, OUTPUT_BLOCK);
         for (uint64_t i = 0; i < p->m; i++) {
@@ -267,13 +250,12 @@ static void multiply_rows(void *product, uint64_t from, uint64_t to)
     }
 }
 
-/* Tasks are WEIGHTED_ROWS rows of activations each. */
-static void multiply_transposed(void *product, uint64_t from, uint64_t to)
+/* Rows of activations, WEIGHTED_ROWS at a time. */
+static void multiply_transposed(const cmdq_matmul *p, uint64_t from, uint64_t to)
 {
-    const cmdq_matmul *p = product;
     float widened[WEIGHTED_ROWS * CMDQ_WIDENED_MAX];
-    for (uint64_t i = from * WEIGHTED_ROWS; i < tv_min_u64(p->m, to * WEIGHTED_ROWS); i += WEIGHTED_ROWS) {
-        const uint64_t rows = tv_min_u64(p->m - i, WEIGHTED_ROWS);
+    for (uint64_t i = from; i < to; i += WEIGHTED_ROWS) {
+        const uint64_t rows = tv_min_u64(to - i, WEIGHTED_ROWS);
         const float *a = p->a16 ? widened : p->a + i * p->k;
         if (p->a16)
             tv_elements_from_f16(p->a16 + i * p->k * 2, rows * p->k, widened);
@@ -299,9 +281,8 @@ static void add_groups(const cmdq_matmul *p, uint64_t i, uint64_t rows, uint64_t
     }
 }
 
-static void multiply_groups(void *product, uint64_t from, uint64_t to)
+static void multiply_groups(const cmdq_matmul *p, uint64_t from, uint64_t to)
 {
-    const cmdq_matmul *p = product;
     for (uint64_t i = 0; i < p->m; i += ROW_BLOCK)
         for (uint64_t j = from; j < to; j++) {
             uint64_t rows = tv_min_u64(p->m - i, ROW_BLOCK);
@@ -328,9 +309,8 @@ static float scalar_dot(const cmdq_matmul *p, uint64_t i, uint64_t j, uint64_t g
     return sum * p->scale_ifm * (p->scales ? p->scales[j * groups + g] : p->scale_wgt);
 }
 
-static void multiply_scalar(void *product, uint64_t from, uint64_t to)
+static void multiply_scalar(const cmdq_matmul *p, uint64_t from, uint64_t to)
 {
-    const cmdq_matmul *p = product;
     for (uint64_t j = from; j < to; j++)
         for (uint64_t i = 0; i < p->m; i++) {
             tv_sum8 sum = {{0}};
@@ -342,54 +322,51 @@ static void multiply_scalar(void *product, uint64_t from, uint64_t to)
 
 /* ---- Variants ---- */
 
-static uint64_t output_tasks(const cmdq_matmul *p) { return p->n; }
-
-static uint64_t row_tasks(const cmdq_matmul *p) { return tv_ceil_div(p->m, WEIGHTED_ROWS); }
-
-static uint64_t vector_tasks(const cmdq_matmul *p) { return tv_ceil_div(p->n, VECTOR_TASK); }
-
-static uint64_t panel_tasks(const cmdq_matmul *p) { return tv_ceil_div(p->n, TV_PANEL_PAIR); }
-
 typedef struct variant_info {
-    void (*multiply)(void *product, uint64_t from, uint64_t to); /* tasks from `from` up to `to` */
-    uint64_t (*tasks)(const cmdq_matmul *p);
+    /* Computes columns of outputs, or rows of them if `by_rows`, from number `from` up to `to`. */
+    void (*multiply)(const cmdq_matmul *p, uint64_t from, uint64_t to);
+    bool by_rows;
+    uint8_t task;                                   /* how many of them a task has */
     uint64_t (*packed_bytes)(const cmdq_matmul *p); /* NULL: none */
     uint64_t (*sums_count)(const cmdq_matmul *p);   /* NULL: none */
     void (*pack)(const cmdq_matmul *p, int8_t *packed, int32_t *sums);
-    bool takes_packed_s4, takes_strided_rows, takes_transposed, writes_final;
+    bool takes_packed_s4, takes_strided_rows, takes_transposed, packs_outputs;
 } variant_info;
 
 static const variant_info variants[] = {
-    [CMDQ_VARIANT_SCALAR] = {.multiply = multiply_scalar, .tasks = output_tasks},
-    [CMDQ_VARIANT_ROWS] = {.multiply = multiply_rows, .tasks = output_tasks},
+    [CMDQ_VARIANT_SCALAR] = {.multiply = multiply_scalar, .task = OUTPUT_BLOCK},
+    [CMDQ_VARIANT_ROWS] = {.multiply = multiply_rows, .task = OUTPUT_BLOCK},
     [CMDQ_VARIANT_BYTES] = {.multiply = multiply_bytes,
-                            .tasks = output_tasks,
+                            .task = OUTPUT_BLOCK,
                             .sums_count = bytes_sums_count,
                             .pack = sum_bytes},
-    [CMDQ_VARIANT_GROUPS] = {.multiply = multiply_groups, .tasks = output_tasks},
+    [CMDQ_VARIANT_GROUPS] = {.multiply = multiply_groups, .task = OUTPUT_BLOCK},
     [CMDQ_VARIANT_VECTORS] = {.multiply = multiply_vectors,
-                              .tasks = vector_tasks,
+                              .task = VECTOR_TASK,
                               .packed_bytes = vectors_packed_bytes,
                               .sums_count = vectors_sums_count,
                               .pack = pack_vectors,
                               .takes_packed_s4 = true,
-                              .writes_final = true},
+                              .packs_outputs = true},
     [CMDQ_VARIANT_PANELS] = {.multiply = multiply_panels,
-                             .tasks = panel_tasks,
+                             .task = TV_PANEL_PAIR,
                              .packed_bytes = panels_packed_bytes,
                              .sums_count = panels_sums_count,
                              .pack = pack_panels,
                              .takes_packed_s4 = true,
                              .takes_strided_rows = true},
     [CMDQ_VARIANT_PANEL_GROUPS] = {.multiply = multiply_panel_groups,
-                                   .tasks = panel_tasks,
+                                   .task = TV_PANEL_PAIR,
                                    .packed_bytes = panels_packed_bytes,
                                    .sums_count = panel_groups_sums_count,
                                    .pack = pack_panel_groups,
                                    .takes_packed_s4 = true,
                                    .takes_strided_rows = true,
-                                   .writes_final = true},
-    [CMDQ_VARIANT_WEIGHTED_SUM] = {.multiply = multiply_transposed, .tasks = row_tasks, .takes_transposed = true},
+                                   .packs_outputs = true},
+    [CMDQ_VARIANT_WEIGHTED_SUM] = {.multiply = multiply_transposed,
+                                   .by_rows = true,
+                                   .task = WEIGHTED_ROWS / 2,
+                                   .takes_transposed = true},
 };
 _Static_assert(TV_COUNTOF(variants) == CMDQ_VARIANTS, "a row for each variant");
 
@@ -402,7 +379,7 @@ bool cmdq_takes_packed_s4(const cmdq_matmul *p, cmdq_variant variant)
 
 bool cmdq_takes_strided_rows(cmdq_variant variant) { return variants[variant].takes_strided_rows; }
 
-bool cmdq_writes_final(cmdq_variant variant) { return variants[variant].writes_final; }
+bool cmdq_packs_outputs(cmdq_variant variant) { return variants[variant].packs_outputs; }
 
 uint64_t cmdq_packed_bytes(const cmdq_matmul *p)
 {
@@ -421,21 +398,26 @@ void cmdq_pack_activations(const cmdq_matmul *p, int8_t *packed, int32_t *sums)
     variants[p->variant].pack(p, packed, sums);
 }
 
-uint64_t cmdq_product_tasks(const cmdq_matmul *p) { return variants[p->variant].tasks(p); }
+/* Columns or rows of the outputs. */
+static uint64_t extent(const cmdq_matmul *p) { return variants[p->variant].by_rows ? p->m : p->n; }
 
-void cmdq_multiply_product_tasks(const cmdq_matmul *p, uint64_t from, uint64_t to)
+uint64_t cmdq_product_tasks(const cmdq_matmul *p) { return tv_ceil_div(extent(p), variants[p->variant].task); }
+
+void cmdq_multiply_tasks(const cmdq_matmul *p, uint64_t from, uint64_t to)
 {
-    variants[p->variant].multiply((void *)(uintptr_t)p, from, to);
+    const variant_info *v = &variants[p->variant];
+    v->multiply(p, from * v->task, tv_min_u64(to * v->task, extent(p)));
 }
+
+static void multiply_tasks(void *product, uint64_t from, uint64_t to) { cmdq_multiply_tasks(product, from, to); }
 
 void cmdq_multiply(const cmdq_matmul *p, tv_pool *pool)
 {
     enum { PARALLEL_MACS_MIN = 1 << 18 }; /* smaller products are done before other threads have joined */
-    const variant_info *v = &variants[p->variant];
     void *product = (void *)(uintptr_t)p;
     if (p->values || p->m * p->n * p->k < PARALLEL_MACS_MIN)
         pool = NULL;
-    tv_pool_run_tasks(pool, v->tasks(p), p->m * p->n * p->k, v->multiply, product);
-    if (!p->final && has_terms(p))
+    tv_pool_run_tasks(pool, cmdq_product_tasks(p), cmdq_product_work(p), multiply_tasks, product);
+    if (!p->elements && needs_finish(p))
         tv_pool_run(pool, p->m, finish_rows, product);
 }

@@ -22,12 +22,12 @@ typedef enum cmdq_variant {
     CMDQ_VARIANT_VECTORS,      /* groups of 32, row by row of the activations */
     CMDQ_VARIANT_PANELS,       /* INT4 or INT8 weights without groups, many rows of activations */
     CMDQ_VARIANT_PANEL_GROUPS, /* the same with groups of 32 */
-    CMDQ_VARIANT_WEIGHTED_SUM, /* binary32 by transposed weights of any type, which are widened to binary32 */
+    CMDQ_VARIANT_WEIGHTED_SUM, /* binary32 or binary16 by transposed weights; both are widened to binary32 */
     CMDQ_VARIANTS
 } cmdq_variant;
 
-/* Activations are integers (a8) or binary32 (a), and so are weights (b8, b); integer activations need integer weights.
- */
+/* Activations are integers (a8), binary32 (a) or binary16 (a16), weights integers (b8) or binary32 (b); integer
+ * activations need integer weights. */
 typedef struct cmdq_matmul {
     uint64_t m, n, k, group; /* group: elements of k that share a scale; k without groups */
     bool grouped;
@@ -38,16 +38,15 @@ typedef struct cmdq_matmul {
     const void *b8;       /* INT8 or packed INT4; NULL: weights are `b` */
     uint64_t stride;      /* bytes from row to row of b8; see cmdq_takes_strided_rows */
     const float *a, *b;
-    const uint8_t
-        *a16; /* instead of `a`, for rows of at most CMDQ_WIDENED_MAX and a variant that widens them: binary16 */
+    const uint8_t *a16;    /* of CMDQ_VARIANT_WEIGHTED_SUM with k up to CMDQ_WIDENED_MAX */
     const float *scales;   /* of weights: n, or n rows of k / group; NULL: scale_wgt */
     uint64_t scale_stride; /* floats from row to row of `scales`; see cmdq_takes_strided_rows */
     const float *bias;     /* n, or NULL */
     const float *addend;   /* m by n, or NULL */
     float scale_ifm, scale_wgt, scale_ofm;
-    float *out;          /* m by n */
-    uint8_t *final;      /* instead of `out`: m by n elements of final_bits 8, 16 or 32; see cmdq_writes_final */
-    unsigned final_bits; /* of 32 bits: they are aligned, and may be `addend` */
+    float *out;            /* m by n */
+    uint8_t *elements;     /* instead of `out`, of a variant that packs outputs: m by n elements */
+    unsigned element_bits; /* 8, 16, or 32: then they are aligned, and `addend` is NULL or `elements` */
     tv_cpu_level level;
     cmdq_variant variant;
     tv_values *values;     /* the exact sums are appended; NULL: not asked for */
@@ -69,8 +68,8 @@ bool cmdq_takes_packed_s4(const cmdq_matmul *p, cmdq_variant variant);
 /* Whether the variant takes rows of b8 and of `scales` with gaps between them. */
 bool cmdq_takes_strided_rows(cmdq_variant variant);
 
-/* Whether the variant writes elements of a tile itself, to `final`. */
-bool cmdq_writes_final(cmdq_variant variant);
+/* Whether the variant can write `elements`, as tv_elements_pack does. */
+bool cmdq_packs_outputs(cmdq_variant variant);
 
 /* Bytes of `packed` and elements of `packed_sums`; 0 if the variant uses none. */
 uint64_t cmdq_packed_bytes(const cmdq_matmul *p);
@@ -82,11 +81,14 @@ void cmdq_append_sums(const cmdq_matmul *p, uint64_t first, uint64_t count, cons
 /* Packs a8 into buffers of those sizes. */
 void cmdq_pack_activations(const cmdq_matmul *p, int8_t *packed, int32_t *sums);
 
-/* A product with packed activations is a number of tasks, each some of the columns of its outputs. */
+/* A product with its work, in multiply-adds times bits of a weight, is a number of tasks: columns of the outputs, or
+ * rows of them for CMDQ_VARIANT_WEIGHTED_SUM. */
 uint64_t cmdq_product_tasks(const cmdq_matmul *p);
+static inline uint64_t cmdq_product_work(const cmdq_matmul *p) { return p->m * p->n * p->k * p->weight_bits; }
 
-/* Tasks from `from` up to `to`, for a variant that writes final outputs. */
-void cmdq_multiply_product_tasks(const cmdq_matmul *p, uint64_t from, uint64_t to);
+/* Computes tasks from `from` up to `to`: of variants that pack outputs, all of the outputs; of others, sums to which
+ * cmdq_multiply applies bias, addend and output scale. */
+void cmdq_multiply_tasks(const cmdq_matmul *p, uint64_t from, uint64_t to);
 
 /* `pool` may be NULL. The result does not depend on it. */
 void cmdq_multiply(const cmdq_matmul *p, tv_pool *pool);

@@ -7,14 +7,14 @@ const cmdq_handlers cmdq_ops[CMDQ_OPCODES] = {
     {.opcode = CMDQ_##id,                                                                                              \
      .engine_class = CMDQ_DMA,                                                                                         \
      .resolve = cmdq_resolve_##resolve_,                                                                               \
-     .orders_products = true,                                                                                          \
+     .flushes_products = true,                                                                                         \
      .cycles = cmdq_cycles_transfer,                                                                                   \
      .execute = cmdq_exec_transfer},
 #define CMDQ_TENSOR_OP(id, resolve_, execute_)                                                                         \
     {.opcode = CMDQ_##id,                                                                                              \
      .engine_class = CMDQ_TE,                                                                                          \
      .resolve = cmdq_resolve_##resolve_,                                                                               \
-     .orders_products = true,                                                                                          \
+     .flushes_products = true,                                                                                         \
      .cycles = cmdq_cycles_tensor,                                                                                     \
      .execute = cmdq_exec_##execute_},
 #define CMDQ_VECTOR_OP(id, resolve_, cycles_, work_, compute_, split_, task_)                                          \
@@ -94,8 +94,8 @@ cmdq_outcome cmdq_execute(const cmdq_queue *queue, const cmdq_params *params, cm
                    .error = error};
     if (!op->handlers->execute)
         return x.outcome;
-    if (!op->handlers->orders_products)
-        cmdq_multiply_deferred(memories);
+    if (!op->handlers->flushes_products)
+        cmdq_flush_products(memories);
     op->handlers->execute(&x);
     return x.outcome;
 }

@@ -25,11 +25,11 @@ typedef enum cmdq_work {
 } cmdq_work;
 
 struct cmdq_handlers {
-    uint8_t opcode;       /* cmdq_opcode */
-    uint8_t engine_class; /* cmdq_class */
-    uint8_t work;         /* cmdq_work: of vector engines */
-    bool is_extension;    /* which states its energy itself */
-    bool orders_products; /* executes the deferred products itself where it must come after them */
+    uint8_t opcode;        /* cmdq_opcode */
+    uint8_t engine_class;  /* cmdq_class */
+    uint8_t work;          /* cmdq_work: of vector engines */
+    bool is_extension;     /* which states its energy itself */
+    bool flushes_products; /* itself, where it must come after the deferred ones */
     bool (*resolve)(cmdq_resolver *r);
     uint64_t (*cycles)(const cmdq_params *params, const cmdq_op *op); /* NULL: takes no time */
     void (*execute)(cmdq_exec *x);                                    /* NULL: changes no data */

@@ -6,6 +6,7 @@
 
 #include "kernels/elements.h"
 #include "kernels/functions.h"
+#include "kernels/weighted_sum.h"
 #include "machine/cmdq/conv.h"
 #include "machine/cmdq/deferred_products.h"
 #include "machine/cmdq/functions.h"
@@ -44,15 +45,15 @@ static void *transpose(cmdq_exec *x, const void *v, uint64_t k, uint64_t n, size
     return out;
 }
 
-/* Packs the activations behind those that deferred products need. */
+/* Packs the activations after those of deferred products. */
 static bool pack_new_activations(cmdq_exec *x, const cmdq_matmul *p, cmdq_packed_offsets *at)
 {
     enum { SCRATCH_MAX = 1 << 20 };
     tv_buf *packed = &x->memories->scratch[CMDQ_SCRATCH_PACKED],
            *sums = &x->memories->scratch[CMDQ_SCRATCH_PACKED_SUMS];
     if (packed->len + cmdq_packed_bytes(p) > SCRATCH_MAX)
-        cmdq_multiply_deferred(x->memories);
-    if (!cmdq_has_deferred(x->memories))
+        cmdq_flush_products(x->memories);
+    if (!cmdq_has_deferred_products(x->memories))
         packed->len = sums->len = 0;
     *at = (cmdq_packed_offsets){packed->len, sums->len};
     void *to = cmdq_extend_scratch(x, CMDQ_SCRATCH_PACKED, cmdq_packed_bytes(p));
@@ -107,6 +108,14 @@ static void set_scales(cmdq_exec *x, cmdq_matmul *p)
     p->scales = cmdq_tile_f32(x, t, p->n * groups, 1, CMDQ_SCRATCH_SCALES);
 }
 
+/* Whether INT8 values of a weighted sum are better widened for every few rows of activations than once for all: for a
+ * few rows, and where that is done in registers. */
+static bool widens_bytes_fast(const cmdq_matmul *p)
+{
+    enum { ROWS_FEW = 4 };
+    return p->m <= ROWS_FEW || tv_weighted_sum_s8(p->level) != tv_weighted_sum_s8(TV_CPU_SCALAR);
+}
+
 /* Chooses the variant and sets the operands that it wants. Returns false when out of memory. */
 static bool set_operands(cmdq_exec *x, cmdq_matmul *p)
 {
@@ -116,7 +125,7 @@ static bool set_operands(cmdq_exec *x, cmdq_matmul *p)
     p->variant = cmdq_choose_variant(p, integers, exact);
     bool packed = wgt->qbits == 4 && !p->transposed && cmdq_takes_packed_s4(p, p->variant);
     bool strided = !p->transposed && cmdq_takes_strided_rows(p->variant) && (packed || wgt->qbits == 8);
-    integers = integers && (!cmdq_takes_transposed(p->variant) || wgt->qbits == 8);
+    integers = integers && (!cmdq_takes_transposed(p->variant) || (wgt->qbits == 8 && widens_bytes_fast(p)));
     bool widened = cmdq_takes_transposed(p->variant) && in->qbits == 16 && p->k <= CMDQ_WIDENED_MAX;
     p->weight_bits = packed ? 4 : 8;
     p->stride = p->k * p->weight_bits / 8;
@@ -217,7 +226,7 @@ static bool multiply_sparse(cmdq_exec *x, const cmdq_matmul *p)
 /* Whether the product can write the output tile, whose elements do not share bytes: it overlaps no operand. */
 static bool can_write_output_directly(const cmdq_exec *x, const cmdq_matmul *p, const cmdq_tile *out)
 {
-    return cmdq_writes_final(p->variant) && !p->values && out->qbits >= 8 && out->rows == 1 &&
+    return cmdq_packs_outputs(p->variant) && !p->values && out->qbits >= 8 && out->rows == 1 &&
            (out->qbits < 32 || (out->bank * x->params->bank_bytes + out->start) % sizeof(float) == 0) &&
            cmdq_are_disjoint(out, cmdq_find_tile(x->op, CMDQ_IN)) &&
            cmdq_are_disjoint(out, cmdq_find_tile(x->op, CMDQ_WGT)) &&
@@ -290,8 +299,8 @@ static void exec_tensor(cmdq_exec *x, bool dense, bool transposed, cmdq_multiply
     if (p.grouped)
         p.group = cmdq_exec_integer(x, CMDQ_F_wgt_group);
     const bool epilogue = has_epilogue(x); /* then the product leaves real values, and what it adds are such */
-    if (multiply != multiply_dense || epilogue || cmdq_needs_deferred(x))
-        cmdq_multiply_deferred(x->memories);
+    if (multiply != multiply_dense || epilogue || cmdq_depends_on_products(x))
+        cmdq_flush_products(x->memories);
     p.bias = cmdq_tile_f32(x, cmdq_find_tile(op, CMDQ_BIAS), op->n, 1, CMDQ_SCRATCH_BIAS);
     p.addend =
         cmdq_tile_f32(x, out->reads ? out : NULL, op->m * op->n, epilogue ? p.scale_ofm : 1, CMDQ_SCRATCH_ADDEND);
@@ -300,12 +309,12 @@ static void exec_tensor(cmdq_exec *x, bool dense, bool transposed, cmdq_multiply
     if (cmdq_is_out_of_memory(x) || !set_operands(x, &p))
         return;
     bool direct = !epilogue && can_write_output_directly(x, &p, out);
-    p.final = direct ? cmdq_tile_bytes(x, out) : NULL;
-    p.final_bits = out->qbits;
+    p.elements = direct ? cmdq_tile_bytes(x, out) : NULL;
+    p.element_bits = out->qbits;
     p.out = direct ? NULL : cmdq_scratch(x, CMDQ_SCRATCH_OUT, op->m * op->n * sizeof *p.out);
     if (cmdq_is_out_of_memory(x) || (direct && cmdq_defer_product(x, &p, out)))
         return;
-    cmdq_multiply_deferred(x->memories);
+    cmdq_flush_products(x->memories);
     if (!multiply(x, &p) || direct)
         return;
     if (epilogue)

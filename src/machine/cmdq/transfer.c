@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transfers between SPM and DRAM. */
+#include "machine/cmdq/deferred_products.h"
 #include "machine/cmdq/ops.h"
 
 /* Clears the bits of the last byte past its `used` bits. */
@@ -12,7 +13,8 @@ void cmdq_exec_transfer(cmdq_exec *x)
     unsigned used = (unsigned)(x->op->elements * spm->qbits % 8);
     if (!used && cmdq_defer_load(x, spm, dram))
         return;
-    cmdq_multiply_deferred(x->memories);
+    if (dram->writes || cmdq_depends_on_products(x))
+        cmdq_flush_products(x->memories);
     uint8_t *in_dram = cmdq_tile_bytes(x, dram); /* first: a write to DRAM materializes the loads that read it, … */
     uint8_t *in_spm = cmdq_tile_bytes(x, spm);   /* … so that this does not point into the bytes being written */
     if (dram->writes)

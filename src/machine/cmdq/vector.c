@@ -170,7 +170,8 @@ static void run_row_tasks(cmdq_exec *x, row_tasks *t)
     if (handlers->split == CMDQ_SPLIT_ELEMENTS)
         t->first.n = PIECE;
     tv_pool *pool = x->memories->values || t->total < handlers->task_elements ? NULL : x->memories->pool;
-    tv_pool_run_tasks(pool, tv_ceil_div(t->total, t->first.n), t->total, compute_rows, t);
+    tv_pool_run_tasks(pool, tv_ceil_div(t->total, t->first.n), t->total * CMDQ_OPCODES + handlers->opcode, compute_rows,
+                      t);
 }
 
 static const float *load_operand(cmdq_exec *x, cmdq_operand operand, uint64_t count, float scale, cmdq_scratch_use use)
