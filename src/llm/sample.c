@@ -29,12 +29,28 @@ static double random_unit(uint64_t *state)
     return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
 }
 
+enum { ARGMAX_BLOCK = 32 };
+
+/* Whether one of a block of logits is larger; vectors find out. */
+static bool has_larger(const float logits[ARGMAX_BLOCK], float than)
+{
+    int larger = 0;
+    for (unsigned i = 0; i < ARGMAX_BLOCK; i++)
+        larger |= logits[i] > than;
+    return larger;
+}
+
 int32_t tv_argmax(const float *logits, uint32_t n)
 {
     uint32_t best = 0;
-    for (uint32_t i = 1; i < n; i++)
-        if (logits[i] > logits[best])
-            best = i;
+    for (uint32_t from = 0; from < n; from += ARGMAX_BLOCK) {
+        const uint32_t count = n - from < ARGMAX_BLOCK ? n - from : ARGMAX_BLOCK;
+        if (count == ARGMAX_BLOCK && !has_larger(logits + from, logits[best]))
+            continue;
+        for (uint32_t i = from; i < from + count; i++)
+            if (logits[i] > logits[best])
+                best = i;
+    }
     return (int32_t)best;
 }
 

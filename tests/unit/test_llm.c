@@ -9,6 +9,7 @@
 #include "graph/graph.h"
 #include "import/model.h"
 #include "import/tokenizer.h"
+#include "llm/sample.h"
 #include "llm/state.h"
 #include "lower/pccx/quantize.h"
 #include "lower/pccx/state.h"
@@ -635,6 +636,24 @@ static void models_of_odd_dimensions_run_everywhere(void **state)
     }
 }
 
+/* For each count and each position of the largest logit, with one as large or NaN after it. */
+static void the_first_of_the_largest_logits_is_chosen(void **state)
+{
+    (void)state;
+    enum { COUNT_MAX = 100 };
+    unit_rng rng = {31};
+    for (uint32_t n = 1; n <= COUNT_MAX; n++)
+        for (uint32_t at = 0; at < n; at++) {
+            float logits[COUNT_MAX];
+            for (uint32_t i = 0; i < n; i++)
+                logits[i] = (float)unit_below(&rng, 1000) * (i < at ? -1.0f : 1.0f);
+            logits[at] = 1000;
+            if (at + 1 < n)
+                logits[at + 1 + unit_below(&rng, n - at - 1)] = n % 2 ? 1000 : NAN;
+            assert_int_equal(tv_argmax(logits, n), at);
+        }
+}
+
 int main(void)
 {
     if (!shipped()) {
@@ -655,6 +674,7 @@ int main(void)
         cmocka_unit_test(steps_of_any_size_fill_the_cache_of_pccx_alike),
         cmocka_unit_test(heads_are_rotated_at_once_as_one_by_one),
         cmocka_unit_test(models_of_odd_dimensions_run_everywhere),
+        cmocka_unit_test(the_first_of_the_largest_logits_is_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
