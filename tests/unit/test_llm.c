@@ -636,8 +636,8 @@ static void models_of_odd_dimensions_run_everywhere(void **state)
     }
 }
 
-/* For each count and each position of the largest logit, with one as large or NaN after it. */
-static void the_first_of_the_largest_logits_is_chosen(void **state)
+/* For each count and each position of the maximum, with one as high or NaN after it. */
+static void the_first_maximum_of_logits_is_chosen(void **state)
 {
     (void)state;
     enum { COUNT_MAX = 100 };
@@ -674,7 +674,7 @@ int main(void)
         cmocka_unit_test(steps_of_any_size_fill_the_cache_of_pccx_alike),
         cmocka_unit_test(heads_are_rotated_at_once_as_one_by_one),
         cmocka_unit_test(models_of_odd_dimensions_run_everywhere),
-        cmocka_unit_test(the_first_of_the_largest_logits_is_chosen),
+        cmocka_unit_test(the_first_maximum_of_logits_is_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
