@@ -64,8 +64,7 @@ typedef enum cmdq_scratch_use {
 _Static_assert(CMDQ_SCRATCH_PACKED_OUT + 1 == CMDQ_SCRATCHES, "a buffer for each use");
 
 /* `bytes` of scratch memory, valid until the next call for the same use; that of packed activations only while no
- * product is deferred. NULL, with the outcome CMDQ_NO_MEMORY, when
- * out of memory. */
+ * product is deferred. NULL, with the outcome CMDQ_NO_MEMORY, when out of memory. */
 void *cmdq_scratch(cmdq_exec *x, cmdq_scratch_use use, uint64_t bytes);
 
 /* Appends `bytes` to the buffer, which may move: earlier pointers into it are invalid. NULL when out of memory. */
