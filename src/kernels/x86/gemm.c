@@ -13,6 +13,7 @@
 
 enum {
     HALF = TV_S4_BLOCK / 2,
+    LINE = 64,
     TILE = 4,
     FLIP_NIBBLES = 0x88,
     NIBBLE = 15,
@@ -51,6 +52,8 @@ TARGET_AVX2 TV_INLINE void dot_row_s4_avx2(const uint8_t *w, size_t bytes, const
         sum[i] = narrow[i] = _mm256_setzero_si256();
     for (size_t at = 0; at < bytes; at += 32) {
         const uint8_t *p = w + at;
+        if (m == 1 && at % LINE == 0) /* others read weights that are in a cache, or multiply longer than they read */
+            _mm_prefetch((const char *)p + PREFETCH_BYTES, _MM_HINT_T1);
         if (bytes - at < 32)
             p = memcpy(tail, p, bytes - at);
         __m256i both = _mm256_xor_si256(load256(p), flip), low = _mm256_and_si256(both, nibble),
