@@ -24,6 +24,10 @@ ADDED = ("RMSNORM", "ROPE", "SILU", "ADD", "MUL", "CAST")
 ADDED_LATER = ("UNARY", "BINARY", "REDUCE", "TRANSPOSE")
 
 
+class TooLarge(Exception):
+    """A tile has more bytes than a bank."""
+
+
 class Maker:
     def __init__(self, seed, kind):
         self.r = random.Random("%s %s" % (kind, seed))
@@ -134,6 +138,8 @@ class Maker:
         """A bank and an offset that nothing used yet, when there is one."""
         r = self.r
         banks, limit = self.param("spm.banks"), self.param("spm.bank_bytes")
+        if count > limit:
+            raise TooLarge
         for _ in range(20):
             bank = r.randrange(banks)
             at = r.randrange(limit - count + 1)
@@ -700,7 +706,10 @@ class Maker:
         while len(self.entries) < count:
             make = r.choices((self.dma, self.kv, self.te, self.ve, self.sync),
                              mix)[0]
-            e = make()
+            try:
+                e = make()
+            except TooLarge:
+                continue
             if e is None:
                 continue
             if e["opcode"].startswith(("DMA", "KV")) and self.chance(0.6):
