@@ -43,6 +43,15 @@ static inline void tv_account_tick(tv_account *account, uint64_t at)
     account->cursor = at + 1;
 }
 
+/* The same for an engine that is busy in most cycles: quick if it was busy or stalled in the cycle before. */
+static inline void tv_account_next_tick(tv_account *account, uint64_t at)
+{
+    if (__builtin_expect(at != account->cursor, 0))
+        tv_account_idle(account, at);
+    account->busy++;
+    account->cursor = at + 1;
+}
+
 /* Stalled by `reason` from cycle `from` to `to` (exclusive), as for tv_account_busy. */
 static inline void tv_account_stall(tv_account *account, unsigned reason, uint64_t from, uint64_t to)
 {

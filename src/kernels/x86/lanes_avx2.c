@@ -129,22 +129,31 @@ TARGET_INLINE void end_rounding(unsigned before)
 ROUNDED_KERNELS(fadd, flush_output(_mm256_add_ps(IN(a), IN(b))))
 ROUNDED_KERNELS(fsub, flush_output(_mm256_sub_ps(IN(a), IN(b))))
 
+/* The lanes that hold the smallest normal number, of either sign; few results are. */
+TARGET_INLINE vec find_smallest(vec x)
+{
+    return _mm256_cmpeq_epi32(_mm256_and_si256(x, splat_32(INT32_MAX)), splat_32(TV_F32_HIDDEN));
+}
+
+TARGET_INLINE bool has_smallest(vec x) { return _mm256_movemask_epi8(find_smallest(x)) != 0; }
+
 /* Replaces results that the host rounded up to the smallest normal number on the grid of subnormals by zero, if they
  * round to a smaller number with unbounded exponent: `scaled` is the result times 2^64, where that grid is far away. An
  * addend of 2^-90 or more makes the sum a multiple of that grid, hence exact. */
 TARGET_INLINE vec flush_tiny(vec result, __m256 scaled, __m256 addend)
 {
-    vec magnitude = splat_32(INT32_MAX), smallest = splat_32(TV_F32_HIDDEN);
+    vec magnitude = splat_32(INT32_MAX);
     vec tiny =
-        _mm256_and_si256(_mm256_and_si256(_mm256_cmpeq_epi32(_mm256_and_si256(result, magnitude), smallest),
+        _mm256_and_si256(_mm256_and_si256(find_smallest(result),
                                           _mm256_cmpgt_epi32(splat_32((int)tv_f32_bits(0x1p-62f)),
                                                              _mm256_and_si256(_mm256_castps_si256(scaled), magnitude))),
                          _mm256_cmpgt_epi32(splat_32((int)tv_f32_bits(0x1p-90f)),
                                             _mm256_and_si256(_mm256_castps_si256(addend), magnitude)));
     return _mm256_andnot_si256(_mm256_and_si256(tiny, magnitude), result);
 }
-#define PRODUCT(f, a, b) flush_tiny(flush_output(f(a, b)), f(scale_up(a), b), _mm256_setzero_ps())
-#define FUSED(f, a, b, c) flush_tiny(flush_output(f(a, b, c)), f(scale_up(a), b, scale_up(c)), c)
+#define FLUSH_TINY(result, scaled, addend) (has_smallest(result) ? flush_tiny(result, scaled, addend) : (result))
+#define PRODUCT(f, a, b) FLUSH_TINY(flush_output(f(a, b)), f(scale_up(a), b), _mm256_setzero_ps())
+#define FUSED(f, a, b, c) FLUSH_TINY(flush_output(f(a, b, c)), f(scale_up(a), b, scale_up(c)), c)
 TARGET_INLINE __m256 scale_up(__m256 x) { return _mm256_mul_ps(x, _mm256_set1_ps(0x1p64f)); }
 ROUNDED_KERNELS(fmul, PRODUCT(_mm256_mul_ps, IN(a), IN(b)))
 ROUNDED_KERNELS(fma, FUSED(_mm256_fmadd_ps, IN(a), IN(b), IN(c)))

@@ -434,19 +434,26 @@ TARGET_INLINE vec flush_output(__m512 x)
 ROUNDED_KERNELS(fadd, _mm512_add_round_ps, IN(a), IN(b))
 ROUNDED_KERNELS(fsub, _mm512_sub_round_ps, IN(a), IN(b))
 
+/* The lanes that hold the smallest normal number, of either sign; few results are. */
+TARGET_INLINE __mmask16 find_smallest(vec x)
+{
+    return _mm512_cmpeq_epi32_mask(_mm512_and_si512(x, splat_32(INT32_MAX)), splat_32(TV_F32_HIDDEN));
+}
+
 /* Replaces results that the host rounded up to the smallest normal number on the grid of subnormals by zero, if they
  * round to a smaller number with unbounded exponent: `scaled` is the result times 2^64, where that grid is far away. An
  * addend of 2^-90 or more makes the sum a multiple of that grid, hence exact. */
 TARGET_INLINE vec flush_tiny(vec result, __m512 scaled, __m512 addend)
 {
-    __mmask16 tiny = _mm512_cmpeq_epi32_mask(_mm512_and_si512(result, splat_32(INT32_MAX)), splat_32(TV_F32_HIDDEN)) &
+    __mmask16 tiny = find_smallest(result) &
                      _mm512_cmp_ps_mask(_mm512_abs_ps(scaled), _mm512_set1_ps(0x1p-62f), _CMP_LT_OQ) &
                      _mm512_cmp_ps_mask(_mm512_abs_ps(addend), _mm512_set1_ps(0x1p-90f), _CMP_LT_OQ);
     return flush_to_zero(result, tiny);
 }
 TARGET_INLINE __m512 scale_up(__m512 x) { return _mm512_mul_ps(x, _mm512_set1_ps(0x1p64f)); }
-#define PRODUCT(f, a, b, mode) flush_tiny(flush_output(f(a, b, mode)), f(scale_up(a), b, mode), _mm512_setzero_ps())
-#define FUSED(f, a, b, c, mode) flush_tiny(flush_output(f(a, b, c, mode)), f(scale_up(a), b, scale_up(c), mode), c)
+#define FLUSH_TINY(result, scaled, addend) (find_smallest(result) ? flush_tiny(result, scaled, addend) : (result))
+#define PRODUCT(f, a, b, mode) FLUSH_TINY(flush_output(f(a, b, mode)), f(scale_up(a), b, mode), _mm512_setzero_ps())
+#define FUSED(f, a, b, c, mode) FLUSH_TINY(flush_output(f(a, b, c, mode)), f(scale_up(a), b, scale_up(c), mode), c)
 #define PRODUCT_KERNELS(name, EXACT, ...)                                                                              \
     FP_LOOP(name##_0, EXACT(__VA_ARGS__, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))                               \
     FP_LOOP(name##_1, EXACT(__VA_ARGS__, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC))                                      \

@@ -43,7 +43,8 @@ static inline bool opennpu_engine_stalls(const opennpu_timing *t, const opennpu_
 {
     if (engine == OPENNPU_ENGINE_PORT)
         return t->port_free > t->next_tick;
-    return op->effects & OPENNPU_DRAINS && t->accumulated && t->accumulate_tick + t->k + t->column > t->next_tick;
+    return engine == OPENNPU_ENGINE_MMA && op->effects & OPENNPU_DRAINS && t->accumulated &&
+           t->accumulate_tick + t->k + t->column > t->next_tick;
 }
 
 /* Whether the operation may stall in tick `next_tick`; false positives are resolved by opennpu_timing_stall. */
@@ -63,7 +64,7 @@ TV_INLINE void opennpu_timing_issue_fast(opennpu_timing *t, const opennpu_op *op
     if (engine == OPENNPU_ENGINE_PORT)
         opennpu_account_port(t, UINT64_MAX);
     uint64_t tick = opennpu_may_stall(t, op, engine) ? opennpu_timing_stall(t, op) : t->next_tick;
-    tv_account_tick(&t->accounts[OPENNPU_ENGINE_ISSUE], tick);
+    tv_account_next_tick(&t->accounts[OPENNPU_ENGINE_ISSUE], tick);
     if (engine == OPENNPU_ENGINE_VALU) {
         tv_account_tick(&t->accounts[OPENNPU_ENGINE_VALU], tick);
     } else if (engine == OPENNPU_ENGINE_MMA) {

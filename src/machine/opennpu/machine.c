@@ -192,7 +192,7 @@ static const opennpu_op *decode_word(opennpu_machine *m, uint32_t word)
 
 TV_INLINE void call_kernel(opennpu_machine *m, const opennpu_op *op)
 {
-    if ((m->lane_form & op->plane_groups) | (~(unsigned)m->lane_form & op->lane_groups))
+    if ((m->lane_form ^ op->lane_groups) & op->form_groups)
         opennpu_convert_groups(m, op);
     m->lane_form |= op->result_groups;
     const opennpu_rows *rows = op->rows;
@@ -319,23 +319,23 @@ TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool
         }
         const int64_t index = (int64_t)(instruction_base + next);
         bool done;
-        if (op->in_block && next >= block_min &&
-            opennpu_may_begin_block(&m->decode_cache, text + next * 4, end - next)) {
+        if (op->engine == OPENNPU_ENGINE_VALU) { /* no block has it */
+            done = step_fast(m, op, OPENNPU_ENGINE_VALU, executed, timed, index, &why);
+        } else if (op->in_block && next >= block_min &&
+                   opennpu_may_begin_block(&m->decode_cache, text + next * 4, end - next)) {
             unsigned skipped;
             const unsigned count = run_block(m, next, end, executed, timed, index, &skipped);
             block_min = next + (count ? count : skipped);
             next += count;
             in_blocks += count;
             continue; /* without a block `op` may be invalid */
-        }
-        if (op->engine == OPENNPU_ENGINE_VALU)
-            done = step_fast(m, op, OPENNPU_ENGINE_VALU, executed, timed, index, &why);
-        else if (op->engine == OPENNPU_ENGINE_MMA)
+        } else if (op->engine == OPENNPU_ENGINE_MMA) {
             done = step_fast(m, op, OPENNPU_ENGINE_MMA, executed, timed, index, &why);
-        else if (op->engine == OPENNPU_ENGINE_PORT)
+        } else if (op->engine == OPENNPU_ENGINE_PORT) {
             done = step_fast(m, op, OPENNPU_ENGINE_PORT, executed, timed, index, &why);
-        else
+        } else {
             done = step_fast(m, op, OPENNPU_ENGINE_ISSUE, executed, timed, index, &why);
+        }
         if (!done) {
             set_next(m, next);
             raise_execution_fault(m, op, &why);

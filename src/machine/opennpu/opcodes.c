@@ -185,17 +185,19 @@ void opennpu_select_kernel(const opennpu_machine *m, opennpu_op *op)
     op->is_inline = op->in_block && m->k == OPENNPU_K_MAX;
     if (m->k != TV_LANE_COUNT || kernel == TV_LANE_NONE)
         return;
+    uint8_t plane_groups = 0;
     for (unsigned r = 0; r < OPENNPU_REGISTERS; r++) {
         uint8_t group = (uint8_t)(1u << op->rows[r].first / 4);
         if (!((op->reads | op->writes) >> r & 1))
             continue;
         if (op->rows[r].count < 4)
-            op->plane_groups |= group;
+            plane_groups |= group;
         else if (op->reads >> r & 1)
             op->lane_groups |= group;
         else
             op->result_groups |= group;
     }
-    if (!(op->plane_groups & op->lane_groups))
+    op->form_groups = plane_groups | op->lane_groups;
+    if (!(plane_groups & op->lane_groups))
         op->kernel = tv_lanes_find(m->level, kernel, tv_lane_variant(kernel, op->class_, op->sat, op->round));
 }

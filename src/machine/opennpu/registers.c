@@ -42,11 +42,12 @@ void opennpu_group_to_lanes(opennpu_machine *m, unsigned group)
 
 void opennpu_convert_groups(opennpu_machine *m, const opennpu_op *op)
 {
+    const unsigned others = (m->lane_form ^ op->lane_groups) & op->form_groups;
     for (unsigned group = 0; group < OPENNPU_L_MAX / OPENNPU_GROUP_ROWS; group++)
-        if (m->lane_form & op->plane_groups & 1u << group)
-            opennpu_group_to_planes(m, group);
-        else if (~(unsigned)m->lane_form & op->lane_groups & 1u << group)
+        if (others >> group & 1 && op->lane_groups >> group & 1)
             opennpu_group_to_lanes(m, group);
+        else if (others >> group & 1)
+            opennpu_group_to_planes(m, group);
 }
 
 TV_CLONES static void widen_s8(const uint8_t *restrict p, int32_t *restrict lanes, uint32_t k)
