@@ -9,7 +9,7 @@
 #include "num/float.h"
 #include "test_cmdq.h"
 
-enum { BANK = 32768, BANKS = 2, DRAM = 65536, NUMBERS = 32768 /* in DRAM from here on */, ENTRIES = 80, ROUNDS = 600 };
+enum { BANK = 32768, BANKS = 2, DRAM = 65536, NUMBERS = 32768 /* in DRAM from here on */, ENTRIES = 80, ROUNDS = 1500 };
 
 /* Bank 1 has weights, scales and biases, and is only loaded; bank 0 has inputs and outputs. */
 enum {
@@ -32,8 +32,8 @@ typedef struct memories {
     uint8_t spm[BANKS * BANK], dram[DRAM];
 } memories;
 
-/* COPY: bytes of bank 0 to another place there. */
-typedef enum kind { LOAD_WEIGHTS, LOAD_NUMBERS, LOAD_INPUT, STORE, STORE_NUMBERS, COPY, PRODUCT } kind;
+/* STORE_OUTPUTS: those of the product before. COPY: bytes of bank 0 to another place there. */
+typedef enum kind { LOAD_WEIGHTS, LOAD_NUMBERS, LOAD_INPUT, STORE, STORE_NUMBERS, STORE_OUTPUTS, COPY, PRODUCT } kind;
 
 typedef struct step {
     kind kind;
@@ -71,18 +71,29 @@ static step random_product(unit_rng *rng, const step *before)
     return s;
 }
 
+/* Mostly behind the weights that are loaded. */
+static step random_store(unit_rng *rng, const step *product)
+{
+    step s = {.kind = STORE_OUTPUTS, .from = product->out, .bytes = product->m * product->n * product->out_bits / 8};
+    s.to = below(rng, 4) ? NUMBERS - OUTPUT * (1 + below(rng, 3)) + below(rng, OUTPUT - s.bytes + 1) / 4 * 4
+                         : below(rng, NUMBERS - s.bytes);
+    return s;
+}
+
 static step random_step(unit_rng *rng, const step *product_before)
 {
     static const kind kinds[] = {LOAD_WEIGHTS, LOAD_NUMBERS, LOAD_NUMBERS, LOAD_NUMBERS,  LOAD_INPUT, LOAD_INPUT,
                                  LOAD_INPUT,   LOAD_INPUT,   STORE,        STORE_NUMBERS, COPY};
     step s = {.kind = below(rng, 2) ? kinds[below(rng, TV_COUNTOF(kinds))] : PRODUCT, .bytes = 1 + below(rng, 600)};
+    if (s.kind == PRODUCT && product_before->n && below(rng, product_before->m == 1 ? 3 : 12) == 0)
+        return random_store(rng, product_before);
     if (s.kind == PRODUCT)
         return random_product(rng, product_before);
     if (s.kind == LOAD_WEIGHTS)
         s.bytes = below(rng, 4) ? WEIGHTS : s.bytes;
     else if (s.kind == LOAD_NUMBERS || s.kind == STORE_NUMBERS)
         s.bytes = below(rng, 2) ? NUMBER_BYTES : 4 * (1 + below(rng, below(rng, 2) ? N_MAX / 2 : 64));
-    s.from = below(rng, BANK - s.bytes);
+    s.from = below(rng, s.kind == LOAD_WEIGHTS && below(rng, 4) ? 4096 : BANK - s.bytes);
     s.to = below(rng, 3) ? below(rng, BANK - s.bytes) : FIRST_OUTPUT + OUTPUT * below(rng, OUTPUTS);
     unsigned numbers = BANK + SCALES + 4 * below(rng, (NUMBER_BYTES - s.bytes) / 4 + 1),
              in_dram = NUMBERS + 4 * below(rng, (DRAM - NUMBERS - s.bytes) / 4);
@@ -127,7 +138,7 @@ static void print_step(queue_text *q, const step *s)
             "\"opcode\": \"VE_CAST_TILE\", \"ve_id\": 0, \"length\": %u, \"qbits_activation\": 8, \"in_bank\": 0, "
             "\"in_offset\": %u, \"out_bank\": 0, \"out_offset\": %u",
             s->bytes, s->from, s->to);
-    else if (s->kind == STORE || s->kind == STORE_NUMBERS)
+    else if (s->kind == STORE || s->kind == STORE_NUMBERS || s->kind == STORE_OUTPUTS)
         print_transfer(q, "DMA_STORE_TILE", s->from, s->to, s->bytes);
     else
         print_transfer(q, "DMA_LOAD_TILE", s->to, s->from, s->bytes);
@@ -200,7 +211,7 @@ static void do_step(memories *m, const step *s)
         do_product(m, s);
     else if (s->kind == COPY)
         memmove(m->spm + s->to, m->spm + s->from, s->bytes);
-    else if (s->kind == STORE || s->kind == STORE_NUMBERS)
+    else if (s->kind == STORE || s->kind == STORE_NUMBERS || s->kind == STORE_OUTPUTS)
         memcpy(m->dram + s->to, m->spm + s->from, s->bytes);
     else
         memcpy(m->spm + s->to, m->dram + s->from, s->bytes);
@@ -245,8 +256,8 @@ static tv_machine *loaded_machine(const tv_program *program, const memories *m)
     return machine;
 }
 
-/* Runs the steps as one queue. */
-static void expect_steps(const step *steps, unsigned count)
+/* Runs the steps as one queue. Returns the deferred stores. */
+static uint64_t expect_steps(const step *steps, unsigned count)
 {
     unit_rng rng = {9};
     memories m;
@@ -257,8 +268,10 @@ static void expect_steps(const step *steps, unsigned count)
     for (unsigned i = 0; i < count; i++)
         do_step(&m, &steps[i]);
     expect_memories(machine, &m, count);
+    const uint64_t stores = cmdq_flushed_products(&((const cmdq_machine *)machine->state)->memories).stores;
     tv_machine_free(machine);
     tv_program_free(program);
+    return stores;
 }
 
 static const step all_weights = {.kind = LOAD_WEIGHTS, .from = 0, .to = BANK, .bytes = WEIGHTS},
@@ -305,11 +318,76 @@ static void a_load_over_outputs_comes_after_their_product(void **state)
     expect_steps(steps, TV_COUNTOF(steps));
 }
 
+static const step single_row = {.kind = PRODUCT,
+                                .m = 1,
+                                .n = 48,
+                                .k = 64,
+                                .weight_bits = 8,
+                                .weights = BANK,
+                                .scales = BANK + SCALES,
+                                .out = FIRST_OUTPUT,
+                                .out_bits = 32};
+
+/* A store of all outputs of single_row. */
+static step store_to(unsigned to)
+{
+    return (step){.kind = STORE_OUTPUTS, .from = FIRST_OUTPUT, .to = to, .bytes = 48 * 4};
+}
+
+/* Each store has the outputs as they were between two products of its chain. */
+static void outputs_are_stored_before_the_next_product_overwrites_them(void **state)
+{
+    (void)state;
+    step sum = single_row, other = single_row;
+    sum.accumulate = true;
+    other.in = 64;
+    const step steps[] = {all_weights, all_scales,      single_row, store_to(20000), sum,
+                          sum,         store_to(20192), other,      store_to(20384), sum};
+    assert_int_equal(expect_steps(steps, TV_COUNTOF(steps)), 3);
+    const step old_outputs[] = {all_weights, all_scales, sum, store_to(20000), single_row, store_to(20192)};
+    assert_int_equal(expect_steps(old_outputs, TV_COUNTOF(old_outputs)), 2);
+}
+
+/* Only the first of two stores of the same outputs waits, and none over bytes that a product or another store uses. */
+static void stores_that_must_come_after_others_are_not_deferred(void **state)
+{
+    (void)state;
+    const step twice[] = {all_weights, all_scales, single_row, store_to(20000), store_to(21000)};
+    assert_int_equal(expect_steps(twice, TV_COUNTOF(twice)), 1);
+    const step weights[] = {all_weights, all_scales, single_row, store_to(64), single_row};
+    assert_int_equal(expect_steps(weights, TV_COUNTOF(weights)), 0);
+    const step scales[] = {all_weights, all_scales, single_row, store_to(NUMBERS + 4), single_row};
+    assert_int_equal(expect_steps(scales, TV_COUNTOF(scales)), 0);
+    step apart = single_row, second = store_to(20004);
+    apart.out = second.from = FIRST_OUTPUT + OUTPUT;
+    apart.in = 64;
+    const step overlapping[] = {all_weights, all_scales, single_row, apart, store_to(20000), second};
+    assert_int_equal(expect_steps(overlapping, TV_COUNTOF(overlapping)), 1);
+    const step start = {.kind = LOAD_WEIGHTS, .from = 0, .to = BANK + WEIGHTS, .bytes = 128};
+    const step loaded_twice[] = {all_weights, start, all_scales, single_row, store_to(1024), single_row};
+    assert_int_equal(expect_steps(loaded_twice, TV_COUNTOF(loaded_twice)), 0);
+    step half = store_to(20000);
+    half.bytes /= 2;
+    const step shorter[] = {all_weights, all_scales, single_row, half};
+    assert_int_equal(expect_steps(shorter, TV_COUNTOF(shorter)), 0);
+}
+
+/* A load before the store reads the old bytes, one after it the new ones. */
+static void loads_come_before_or_after_a_deferred_store(void **state)
+{
+    (void)state;
+    const step before = {.kind = LOAD_INPUT, .from = 19990, .to = 2048, .bytes = 256};
+    step after = before;
+    after.to = 0; /* the input of the next product */
+    const step steps[] = {before, all_weights, all_scales, single_row, store_to(20000), after, single_row};
+    assert_int_equal(expect_steps(steps, TV_COUNTOF(steps)), 1);
+}
+
 static void deferred_products_have_no_visible_effect(void **state)
 {
     (void)state;
     unit_rng rng = {7};
-    uint64_t flushed = 0;
+    cmdq_flushed flushed = {0};
     for (unsigned round = 0; round < ROUNDS; round++) {
         step steps[ENTRIES], product = {.n = 0};
         for (unsigned i = 0; i < ENTRIES; i++) {
@@ -330,11 +408,14 @@ static void deferred_products_have_no_visible_effect(void **state)
                 do_step(&m, &steps[done]);
             expect_memories(machine, &m, done);
         }
-        flushed += cmdq_flushed_products(&((const cmdq_machine *)machine->state)->memories);
+        const cmdq_flushed more = cmdq_flushed_products(&((const cmdq_machine *)machine->state)->memories);
+        flushed.products += more.products;
+        flushed.stores += more.stores;
         tv_machine_free(machine);
         tv_program_free(program);
     }
-    assert_true(flushed > ROUNDS * ENTRIES / 25); /* otherwise the queues show nothing */
+    assert_true(flushed.products > ROUNDS * ENTRIES / 40); /* otherwise the queues show nothing */
+    assert_true(flushed.stores > ROUNDS / 10);
 }
 
 /* ---- Timing beside the execution ---- */
@@ -413,7 +494,10 @@ static void timing_beside_the_execution_is_that_after_it(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(deferred_products_have_no_visible_effect),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(outputs_are_stored_before_the_next_product_overwrites_them),
+                                       cmocka_unit_test(stores_that_must_come_after_others_are_not_deferred),
+                                       cmocka_unit_test(loads_come_before_or_after_a_deferred_store),
+                                       cmocka_unit_test(deferred_products_have_no_visible_effect),
                                        cmocka_unit_test(operands_of_several_loads_are_those_of_their_product),
                                        cmocka_unit_test(a_load_over_outputs_comes_after_their_product),
                                        cmocka_unit_test(timing_beside_the_execution_is_that_after_it)};

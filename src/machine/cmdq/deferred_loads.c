@@ -7,7 +7,7 @@
  * their rows are apart or its operation reads them; a write to DRAM materializes the loads that read the written bytes.
  */
 #include "kernels/clones.h"
-#include "machine/cmdq/deferred_products.h"
+#include "machine/cmdq/exec.h"
 
 /* ---- Copies ---- */
 
@@ -118,6 +118,22 @@ static const uint8_t *spm_to_read(cmdq_memories *m, uint64_t start, uint64_t byt
     return m->spm.bytes + start;
 }
 
+bool cmdq_find_source(const cmdq_memories *m, const void *data, uint64_t *start, uint64_t *bytes)
+{
+    const uint64_t at = (uint64_t)((uintptr_t)data - (uintptr_t)m->dram.bytes);
+    uint64_t first = UINT64_MAX, end = 0;
+    for (unsigned i = 0; i < m->load_count; i++) {
+        const cmdq_deferred_load *load = &m->loads[i];
+        if (at < load->dram || at >= load->dram + dram_extent(load))
+            continue;
+        first = tv_min_u64(first, load->dram);
+        end = tv_max_u64(end, load->dram + dram_extent(load));
+    }
+    *start = first;
+    *bytes = end - first;
+    return end > 0;
+}
+
 void cmdq_prepare_dram_write(cmdq_memories *m, uint64_t start, uint64_t bytes)
 {
     for (unsigned i = m->load_count; i-- > 0;)
@@ -169,8 +185,6 @@ bool cmdq_defer_load(const cmdq_exec *x, const cmdq_tile *spm, const cmdq_tile *
         return false;
     cmdq_deferred_load load = {spm->bank * x->params->bank_bytes + spm->start, dram->start, spm->bytes,
                                contiguous ? spm->bytes : dram->bytes, contiguous ? spm->bytes : dram->stride};
-    if (cmdq_overlaps_products(m, load.spm, load.bytes))
-        cmdq_flush_products(m);
     spm_to_write(m, load.spm, load.bytes, false);
     add_load(m, &load);
     return true;

@@ -86,6 +86,10 @@ void cmdq_copy_rows(uint8_t *to, uint64_t to_stride, const uint8_t *from, uint64
 /* Defers a load from tile `dram` to tile `spm`. Returns false if it must be executed now. */
 bool cmdq_defer_load(const cmdq_exec *x, const cmdq_tile *spm, const cmdq_tile *dram);
 
+/* Whether the data are in DRAM, where a deferred load reads them: then the *bytes from *start on, or fewer, have them.
+ */
+bool cmdq_find_source(const cmdq_memories *memories, const void *data, uint64_t *start, uint64_t *bytes);
+
 /* rope.c */
 
 /* [rows][rotary_dim]: cosines, then sines, of the angles of each row's position, in scratch memory. NULL when out of

@@ -245,7 +245,8 @@ typedef struct cmdq_memories {
 /* Executes all deferred loads. Required before anything but an operation accesses SPM, or may write all of DRAM. */
 void cmdq_materialize_loads(cmdq_memories *memories);
 
-/* Executes those that read bytes [start, start + bytes) of DRAM, which are then written. No product is deferred. */
+/* Executes those that read bytes [start, start + bytes) of DRAM, which are then written. No deferred product reads
+ * them. */
 void cmdq_prepare_dram_write(cmdq_memories *memories, uint64_t start, uint64_t bytes);
 
 /* Deferred products (deferred_products.c), while there is more than one thread. NULL: out of memory. */

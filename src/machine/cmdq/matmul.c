@@ -403,6 +403,11 @@ static uint64_t extent(const cmdq_matmul *p) { return variants[p->variant].by_ro
 
 uint64_t cmdq_product_tasks(const cmdq_matmul *p) { return tv_ceil_div(extent(p), variants[p->variant].task); }
 
+uint64_t cmdq_task_column(const cmdq_matmul *p, uint64_t task)
+{
+    return tv_min_u64(task * variants[p->variant].task, p->n);
+}
+
 void cmdq_multiply_tasks(const cmdq_matmul *p, uint64_t from, uint64_t to)
 {
     const variant_info *v = &variants[p->variant];

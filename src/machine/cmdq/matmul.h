@@ -90,6 +90,9 @@ static inline uint64_t cmdq_product_work(const cmdq_matmul *p) { return p->m * p
  * cmdq_multiply applies bias, addend and output scale. */
 void cmdq_multiply_tasks(const cmdq_matmul *p, uint64_t from, uint64_t to);
 
+/* The first column of a task, or n after the last one, of a variant that packs outputs. */
+uint64_t cmdq_task_column(const cmdq_matmul *p, uint64_t task);
+
 /* `pool` may be NULL. The result does not depend on it. */
 void cmdq_multiply(const cmdq_matmul *p, tv_pool *pool);
 
