@@ -71,7 +71,7 @@ static step random_product(unit_rng *rng, const step *before)
     return s;
 }
 
-/* Mostly behind the weights that are loaded. */
+/* Mostly after the weights that are loaded. */
 static step random_store(unit_rng *rng, const step *product)
 {
     step s = {.kind = STORE_OUTPUTS, .from = product->out, .bytes = product->m * product->n * product->out_bits / 8};
@@ -129,9 +129,9 @@ static void print_step(queue_text *q, const step *s)
                   "\"opcode\": \"TE_GEMM_TILE\", \"te_id\": 0, \"m\": %u, \"n\": %u, \"k\": %u, \"qbits_weight\": %u, "
                   "\"qbits_activation\": 8, \"qbits_ofm\": %u, \"ifm_bank\": 0, \"ifm_offset\": %u, \"wgt_bank\": 1, "
                   "\"wgt_offset\": %u, \"wgt_scale_bank\": 1, \"wgt_scale_offset\": %u, \"wgt_group\": 32, "
-                  "\"ofm_bank\": 0, \"ofm_offset\": %u, \"accumulate\": %s, \"scale_ofm\": %s%s",
-                  s->m, s->n, s->k, s->weight_bits, s->out_bits, s->in, s->weights % BANK, s->scales % BANK, s->out,
-                  s->accumulate ? "true" : "false", s->out_bits < 32 ? "256" : "1", bias);
+                  "\"ofm_bank\": %u, \"ofm_offset\": %u, \"accumulate\": %s, \"scale_ofm\": %s%s",
+                  s->m, s->n, s->k, s->weight_bits, s->out_bits, s->in, s->weights % BANK, s->scales % BANK,
+                  s->out / BANK, s->out % BANK, s->accumulate ? "true" : "false", s->out_bits < 32 ? "256" : "1", bias);
     else if (s->kind == COPY)
         queue_add(
             q,
@@ -348,7 +348,8 @@ static void outputs_are_stored_before_the_next_product_overwrites_them(void **st
     assert_int_equal(expect_steps(old_outputs, TV_COUNTOF(old_outputs)), 2);
 }
 
-/* Only the first of two stores of the same outputs waits, and none over bytes that a product or another store uses. */
+/* Only the first of two stores of the same outputs is, and none to bytes that a product reads or another store writes.
+ */
 static void stores_that_must_come_after_others_are_not_deferred(void **state)
 {
     (void)state;
@@ -366,6 +367,14 @@ static void stores_that_must_come_after_others_are_not_deferred(void **state)
     const step start = {.kind = LOAD_WEIGHTS, .from = 0, .to = BANK + WEIGHTS, .bytes = 128};
     const step loaded_twice[] = {all_weights, start, all_scales, single_row, store_to(1024), single_row};
     assert_int_equal(expect_steps(loaded_twice, TV_COUNTOF(loaded_twice)), 0);
+    const unsigned in_dram = NUMBERS + 4096; /* bias and outputs in one load, which is materialized; the bias again */
+    const step bias = {.kind = LOAD_NUMBERS, .from = in_dram, .to = BANK + BIAS, .bytes = 2 * N_MAX * 4},
+               again = {.kind = LOAD_INPUT, .from = in_dram, .to = 8192, .bytes = 64};
+    step sum = single_row, over_bias = store_to(in_dram + 64);
+    sum.bias = sum.accumulate = true;
+    sum.out = over_bias.from = BANK + BIAS + N_MAX * 4;
+    const step biases[] = {again, bias, all_weights, all_scales, sum, over_bias, single_row};
+    assert_int_equal(expect_steps(biases, TV_COUNTOF(biases)), 0);
     step half = store_to(20000);
     half.bytes /= 2;
     const step shorter[] = {all_weights, all_scales, single_row, half};

@@ -118,22 +118,6 @@ static const uint8_t *spm_to_read(cmdq_memories *m, uint64_t start, uint64_t byt
     return m->spm.bytes + start;
 }
 
-bool cmdq_find_source(const cmdq_memories *m, const void *data, uint64_t *start, uint64_t *bytes)
-{
-    const uint64_t at = (uint64_t)((uintptr_t)data - (uintptr_t)m->dram.bytes);
-    uint64_t first = UINT64_MAX, end = 0;
-    for (unsigned i = 0; i < m->load_count; i++) {
-        const cmdq_deferred_load *load = &m->loads[i];
-        if (at < load->dram || at >= load->dram + dram_extent(load))
-            continue;
-        first = tv_min_u64(first, load->dram);
-        end = tv_max_u64(end, load->dram + dram_extent(load));
-    }
-    *start = first;
-    *bytes = end - first;
-    return end > 0;
-}
-
 void cmdq_prepare_dram_write(cmdq_memories *m, uint64_t start, uint64_t bytes)
 {
     for (unsigned i = m->load_count; i-- > 0;)
@@ -181,7 +165,7 @@ bool cmdq_defer_load(const cmdq_exec *x, const cmdq_tile *spm, const cmdq_tile *
     enum { DEFER_MIN = 64 }; /* fewer bytes are copied in the same time */
     cmdq_memories *m = x->memories;
     bool contiguous = dram->rows == 1 || dram->stride == dram->bytes;
-    if (dram->writes || spm->bytes < DEFER_MIN || spm->bytes != dram->rows * dram->bytes)
+    if (spm->bytes < DEFER_MIN || spm->bytes != dram->rows * dram->bytes)
         return false;
     cmdq_deferred_load load = {spm->bank * x->params->bank_bytes + spm->start, dram->start, spm->bytes,
                                contiguous ? spm->bytes : dram->bytes, contiguous ? spm->bytes : dram->stride};

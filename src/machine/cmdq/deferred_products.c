@@ -9,12 +9,15 @@
  *
  * Invariants: outputs of chains are disjoint; no recorded product or load reads or overwrites one; the operands have
  * not been written since. Bytes of DRAM that recorded stores write are disjoint, and no recorded product or load reads
- * one. Every other operation flushes the products first, except loads that overlap nothing of this. */
+ * one. Every other operation flushes the products first, except loads that overlap no output and no stored byte. */
 #include "machine/cmdq/deferred_products.h"
 
 #include <stdlib.h>
 
-enum { PRODUCTS_MAX = 64, NONE = PRODUCTS_MAX, OPERANDS = 3 /* in DRAM: weights, scales, bias */ };
+enum { PRODUCTS_MAX = 64, NONE = PRODUCTS_MAX };
+
+/* Operands of a deferred product that are in DRAM. */
+enum { WEIGHTS, SCALES, BIAS, OPERANDS };
 
 /* Products with the same outputs. */
 typedef struct product_chain {
@@ -60,12 +63,12 @@ static void extend_range(dram_range *r, dram_range more)
 
 static bool ranges_overlap(const dram_range *a, const dram_range *b) { return a->first < b->end && b->first < a->end; }
 
-/* Bytes of DRAM that the tile has, and those between its rows. */
+/* The bytes of DRAM of the tile, and those between its rows. */
 static dram_range range_of(const cmdq_tile *t) { return (dram_range){t->start, t->start + cmdq_tile_extent(t)}; }
 
 static uint64_t spm_start(const cmdq_exec *x, const cmdq_tile *t) { return t->bank * x->params->bank_bytes + t->start; }
 
-/* Whether outputs are in the tile of SPM. */
+/* Whether the tile of SPM overlaps outputs of a chain. */
 static bool has_outputs(const cmdq_exec *x, const cmdq_tile *t)
 {
     const cmdq_deferred_products *d = x->memories->products;
@@ -101,10 +104,11 @@ bool cmdq_depends_on_products(const cmdq_exec *x)
         return false;
     for (unsigned i = 0; i < x->op->tile_count; i++) {
         const cmdq_tile *t = &x->op->tiles[i];
-        const dram_range dram = range_of(t);
-        if (t->bank == CMDQ_NO_BANK && ranges_overlap(&x->memories->products->stores, &dram))
-            return true;
-        if (t->bank != CMDQ_NO_BANK && has_outputs(x, t) && !(t->operand == CMDQ_OUT && continues_chain(x, t)))
+        if (t->bank == CMDQ_NO_BANK) {
+            const dram_range dram = range_of(t);
+            if (ranges_overlap(&x->memories->products->stores, &dram))
+                return true;
+        } else if (has_outputs(x, t) && !(t->operand == CMDQ_OUT && continues_chain(x, t)))
             return true;
     }
     return false;
@@ -112,15 +116,30 @@ bool cmdq_depends_on_products(const cmdq_exec *x)
 
 /* ---- Recording ---- */
 
-/* Finds the bytes of DRAM that have each operand; none for a bias that is NULL. False: an operand is elsewhere. */
-static bool find_sources(const cmdq_memories *m, const cmdq_matmul *p, dram_range reads[OPERANDS])
+static bool is_in_dram(const cmdq_memories *m, const void *data)
 {
-    const void *const operands[OPERANDS] = {p->b8, p->scales, p->bias};
+    uintptr_t at = (uintptr_t)data, dram = (uintptr_t)m->dram.bytes;
+    return dram <= at && at - dram < m->dram.size;
+}
+
+/* Finds the bytes of DRAM of each operand; none of a bias that is NULL. False: an operand is elsewhere. */
+static bool find_operands(const cmdq_memories *m, const cmdq_matmul *p, dram_range reads[OPERANDS])
+{
+    const struct {
+        const void *data;
+        uint64_t bytes;
+    } operands[OPERANDS] = {
+        [WEIGHTS] = {p->b8, (p->n - 1) * p->stride + p->k * p->weight_bits / 8},
+        [SCALES] = {p->scales, ((p->n - 1) * p->scale_stride + p->k / p->group) * sizeof *p->scales},
+        [BIAS] = {p->bias, p->n * sizeof *p->bias}};
     for (unsigned i = 0; i < OPERANDS; i++) {
-        uint64_t start = 0, bytes = 0;
-        if ((operands[i] || i < 2) && !cmdq_find_source(m, operands[i], &start, &bytes))
+        reads[i] = (dram_range){0};
+        if (i == BIAS && !p->bias)
+            continue;
+        if (!is_in_dram(m, operands[i].data))
             return false;
-        reads[i] = (dram_range){start, start + bytes};
+        const uint64_t start = (uint64_t)((const uint8_t *)operands[i].data - m->dram.bytes);
+        reads[i] = (dram_range){start, start + operands[i].bytes};
     }
     return true;
 }
@@ -148,7 +167,7 @@ bool cmdq_defer_product(cmdq_exec *x, const cmdq_matmul *p, const cmdq_tile *out
     cmdq_memories *m = x->memories;
     cmdq_deferred_products *d = m->products;
     dram_range reads[OPERANDS];
-    if (!d || !find_sources(m, p, reads) || (p->addend && (const void *)p->addend != p->elements))
+    if (!d || !find_operands(m, p, reads) || (p->addend && (const void *)p->addend != p->elements))
         return false;
     if (d->count == PRODUCTS_MAX)
         cmdq_flush_products(m);

@@ -15,8 +15,8 @@ typedef struct cmdq_flushed {
 cmdq_flushed cmdq_flushed_products(const cmdq_memories *memories);
 
 /* Whether the operation has a tile that overlaps an output of a deferred product, or bytes of DRAM that a deferred
- * store writes, which must then be flushed before any operand is read. Not one that only has the same outputs: if it is
- * not deferred after them, they must be flushed before it is executed. */
+ * store writes: then the products must be flushed before any operand is read. Not one that only has the same outputs:
+ * if it is not deferred after them, they must be flushed before it is executed. */
 bool cmdq_depends_on_products(const cmdq_exec *x);
 
 /* Points the product to packed activations; their scratch memory moves when more are packed. */

@@ -72,8 +72,8 @@ void *cmdq_extend_scratch(cmdq_exec *x, cmdq_scratch_use use, uint64_t bytes);
 
 /* deferred_loads.c */
 
-/* The bytes of a tile on the host, valid until some of them are written; outputs of deferred products are not current.
- * A tile that is written must be written in full, all of its rows. */
+/* The bytes of a tile on the host, valid until some of them are written; those that deferred products and stores write
+ * are not current. A tile that is written must be written in full, all of its rows. */
 uint8_t *cmdq_tile_bytes(const cmdq_exec *x, const cmdq_tile *tile);
 
 /* A tile that is read, as rows of `row_bytes`, *stride bytes from row to row. */
@@ -85,10 +85,6 @@ void cmdq_copy_rows(uint8_t *to, uint64_t to_stride, const uint8_t *from, uint64
 
 /* Defers a load from tile `dram` to tile `spm`. Returns false if it must be executed now. */
 bool cmdq_defer_load(const cmdq_exec *x, const cmdq_tile *spm, const cmdq_tile *dram);
-
-/* Whether the data are in DRAM, where a deferred load reads them: then the *bytes from *start on, or fewer, have them.
- */
-bool cmdq_find_source(const cmdq_memories *memories, const void *data, uint64_t *start, uint64_t *bytes);
 
 /* rope.c */
 

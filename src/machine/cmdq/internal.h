@@ -245,11 +245,12 @@ typedef struct cmdq_memories {
 /* Executes all deferred loads. Required before anything but an operation accesses SPM, or may write all of DRAM. */
 void cmdq_materialize_loads(cmdq_memories *memories);
 
-/* Executes those that read bytes [start, start + bytes) of DRAM, which are then written. No deferred product reads
- * them. */
+/* Executes those that read bytes [start, start + bytes) of DRAM, which are then written. No deferred product
+ * reads them, and no deferred store writes them. */
 void cmdq_prepare_dram_write(cmdq_memories *memories, uint64_t start, uint64_t bytes);
 
-/* Deferred products (deferred_products.c), while there is more than one thread. NULL: out of memory. */
+/* Deferred products and stores of their outputs (deferred_products.c), while there is more than one thread. NULL: out
+ * of memory. */
 cmdq_deferred_products *cmdq_deferred_products_new(void);
 void cmdq_deferred_products_free(cmdq_deferred_products *products); /* which may be NULL */
 

@@ -15,7 +15,7 @@ void cmdq_exec_transfer(cmdq_exec *x)
         return;
     if (dram->writes || cmdq_depends_on_products(x))
         cmdq_flush_products(x->memories);
-    if (!used && cmdq_defer_load(x, spm, dram))
+    if (!used && !dram->writes && cmdq_defer_load(x, spm, dram))
         return;
     uint8_t *in_dram = cmdq_tile_bytes(x, dram); /* first: a write to DRAM materializes the loads that read it, … */
     uint8_t *in_spm = cmdq_tile_bytes(x, spm);   /* … so that this does not point into the bytes being written */

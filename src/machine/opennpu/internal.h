@@ -161,7 +161,8 @@ struct opennpu_op {
     uint16_t macs;
     opennpu_rows rows[OPENNPU_REGISTERS];
     uint32_t rows_read, rows_written; /* bit per base row */
-    /* For `kernel`, a bit per register group: stored in the form of its class, which is lanes; overwritten as lanes. */
+    /* For `kernel`, a bit per register group: whose form matters, because the kernel reads it or keeps some of its
+     * bytes; those of them as lanes, the others as byte planes; overwritten as lanes. */
     uint8_t form_groups, lane_groups, result_groups;
     uint8_t port_ticks;
     uint16_t profile; /* insn * OPENNPU_PROFILES + 2 * class_ + keep */

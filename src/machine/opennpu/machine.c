@@ -319,7 +319,7 @@ TV_INLINE outcome run_fast(opennpu_machine *m, uint64_t end, bool executed, bool
         }
         const int64_t index = (int64_t)(instruction_base + next);
         bool done;
-        if (op->engine == OPENNPU_ENGINE_VALU) { /* no block has it */
+        if (op->engine == OPENNPU_ENGINE_VALU) { /* never in a block */
             done = step_fast(m, op, OPENNPU_ENGINE_VALU, executed, timed, index, &why);
         } else if (op->in_block && next >= block_min &&
                    opennpu_may_begin_block(&m->decode_cache, text + next * 4, end - next)) {

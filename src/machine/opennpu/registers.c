@@ -42,11 +42,11 @@ void opennpu_group_to_lanes(opennpu_machine *m, unsigned group)
 
 void opennpu_convert_groups(opennpu_machine *m, const opennpu_op *op)
 {
-    const unsigned others = (m->lane_form ^ op->lane_groups) & op->form_groups;
+    const unsigned mismatched = (m->lane_form ^ op->lane_groups) & op->form_groups;
     for (unsigned group = 0; group < OPENNPU_L_MAX / OPENNPU_GROUP_ROWS; group++)
-        if (others >> group & 1 && op->lane_groups >> group & 1)
+        if (mismatched >> group & op->lane_groups >> group & 1)
             opennpu_group_to_lanes(m, group);
-        else if (others >> group & 1)
+        else if (mismatched >> group & 1)
             opennpu_group_to_planes(m, group);
 }
 
