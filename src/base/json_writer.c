@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/json_text.h"
 #include "base/text.h"
 
 static void init(tv_json_writer *w, tv_buf *buf, FILE *file, tv_json_style style)
@@ -209,45 +210,13 @@ static size_t put_unsafe(tv_json_writer *w, tv_sv text, size_t *run, size_t i)
     return n;
 }
 
-/* Whether a byte of these eight is not printable ASCII, a quotation mark or a backslash. */
-static inline bool has_special(uint64_t eight)
-{
-    const uint64_t ones = UINT64_MAX / 255;
-    uint64_t below = eight - ones * ' ', above = eight | (eight + ones);
-    uint64_t quote = (eight ^ ones * '"') - ones, backslash = (eight ^ ones * '\\') - ones;
-    return ((below | above | quote | backslash) & ones << 7) != 0;
-}
-
-/* Copies the text, unless something in it must be escaped: then it returns false. */
-static inline bool copy_unescaped(char *to, tv_sv text)
-{
-    enum { EIGHT = 8 };
-    uint64_t eight = UINT64_MAX / 255 * ' ';
-    if (text.len < EIGHT) {
-        for (size_t i = 0; i < text.len; i++) {
-            to[i] = text.ptr[i];
-            eight = eight << 8 | (unsigned char)text.ptr[i];
-        }
-        return !has_special(eight);
-    }
-    for (size_t i = 0; i < text.len - EIGHT; i += EIGHT) {
-        memcpy(&eight, text.ptr + i, EIGHT);
-        if (has_special(eight))
-            return false;
-        memcpy(to + i, &eight, EIGHT);
-    }
-    memcpy(&eight, text.ptr + text.len - EIGHT, EIGHT);
-    memcpy(to + text.len - EIGHT, &eight, EIGHT);
-    return !has_special(eight);
-}
-
 /* In quotation marks. Of a text with escapes each run without is copied at once. */
 static void put_string(tv_json_writer *w, tv_sv text)
 {
     if (text.len + 2 <= TV_JSON_STAGE) {
         char *to = reserve(w, text.len + 2);
         to[0] = to[text.len + 1] = '"';
-        if (copy_unescaped(to + 1, text))
+        if (tv_json_copy_unescaped(to + 1, text))
             return;
         w->staged -= text.len + 2;
     }
@@ -289,16 +258,6 @@ void tv_json_key(tv_json_writer *w, const char *key)
     w->after_key = true;
 }
 
-void tv_json_put_key_slow(tv_json_writer *w, const char *text, size_t length)
-{
-    assert(in_object(w) && !w->after_key);
-    put_separator(w);
-    put_bytes(w, text, length);
-    if (w->style != TV_JSON_COMPACT)
-        put_byte(w, ' ');
-    w->after_key = true;
-}
-
 void tv_json_write_text(tv_json_writer *w, tv_sv text)
 {
     begin_value(w);
@@ -325,37 +284,11 @@ void tv_json_write_null(tv_json_writer *w) { write_word(w, "null"); }
 
 void tv_json_write_boolean(tv_json_writer *w, bool value) { write_word(w, value ? "true" : "false"); }
 
-/* The decimal digits of `value`, at least one. */
-static inline unsigned count_digits(uint64_t value)
-{
-    for (unsigned n = 1;; n += 4, value /= 10000) {
-        if (value < 10)
-            return n;
-        if (value < 100)
-            return n + 1;
-        if (value < 1000)
-            return n + 2;
-        if (value < 10000)
-            return n + 3;
-    }
-}
-
 void tv_json_write_unsigned(tv_json_writer *w, uint64_t value)
 {
-    enum { PAIR = 100 };
+    char digits[TV_JSON_DIGITS];
     begin_value(w);
-    unsigned count = count_digits(value);
-    char *at = reserve(w, count) + count;
-    for (; value >= PAIR; value /= PAIR) {
-        unsigned pair = (unsigned)(value % PAIR);
-        *--at = (char)('0' + pair % 10);
-        *--at = (char)('0' + pair / 10);
-    }
-    if (value >= 10) {
-        *--at = (char)('0' + value % 10);
-        value /= 10;
-    }
-    *--at = (char)('0' + value);
+    put_bytes(w, digits, (size_t)(tv_json_put_digits(digits, value) - digits));
 }
 
 void tv_json_write_integer(tv_json_writer *w, int64_t value)
@@ -398,11 +331,13 @@ static size_t normalize_number(char *text)
     return (size_t)(to - text);
 }
 
-enum { NUMBER_TEXT = 48, FEW_DIGITS = 12 };
+enum { FEW_DIGITS = 12 };
 
 /* A decimal of `count` digits, whose first one is that of 10^exponent, from 10^-4 on; without zeros at its end. */
 static size_t put_decimal(char *text, uint64_t decimal, int count, int exponent)
 {
+    for (; decimal % 10000 == 0 && count > exponent + 4; decimal /= 10000)
+        count -= 4;
     for (; decimal % 10 == 0 && count > exponent + 1; decimal /= 10)
         count--;
     const int before = exponent < 0 ? 1 : exponent + 1; /* the point */
@@ -421,7 +356,7 @@ static size_t put_decimal(char *text, uint64_t decimal, int count, int exponent)
  * FEW_DIGITS digits or an exponent, or its product with a power of ten is a tie. Powers up to 10^16 and ties below
  * 10^12 are exact and rounding is monotonic, so the rounded product is on the same side of a tie as the exact one, or
  * equal to it. */
-static size_t format_few_digits(double value, int digits, char text[NUMBER_TEXT])
+static size_t format_few_digits(double value, int digits, char text[TV_JSON_NUMBER])
 {
     static const double powers[FEW_DIGITS + 5] = {1e0, 1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7, 1e8,
                                                   1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16};
@@ -443,26 +378,30 @@ static size_t format_few_digits(double value, int digits, char text[NUMBER_TEXT]
     return exponent < digits ? put_decimal(text, decimal, digits, exponent) : 0;
 }
 
-static void write_double(tv_json_writer *w, double value, int digits, bool keep_real)
+size_t tv_json_format_double(double value, int digits, bool is_real, char text[TV_JSON_NUMBER])
 {
-    enum { EXACT_FROM = 15, EXACT_TO = 17 };
-    char text[NUMBER_TEXT];
-    if (!isfinite(value)) {
-        tv_json_write_null(w);
-        return;
-    }
+    enum { EXACT_FROM = 15, EXACT_TO = 17, FRACTION = 2 };
+    if (!isfinite(value))
+        return (size_t)snprintf(text, TV_JSON_NUMBER, "null");
     size_t length = format_few_digits(value, digits, text);
     if (length == 0) {
         int n = digits ? digits : EXACT_FROM;
-        snprintf(text, sizeof text - 2, "%.*g", n, value);
+        snprintf(text, TV_JSON_NUMBER - FRACTION, "%.*g", n, value);
         while (digits == 0 && n < EXACT_TO && strtod(text, NULL) != value)
-            snprintf(text, sizeof text - 2, "%.*g", ++n, value);
+            snprintf(text, TV_JSON_NUMBER - FRACTION, "%.*g", ++n, value);
         length = normalize_number(text);
     }
-    if (keep_real && !memchr(text, '.', length) && !memchr(text, 'e', length)) {
+    if (is_real && !memchr(text, '.', length) && !memchr(text, 'e', length)) {
         text[length++] = '.';
         text[length++] = '0';
     }
+    return length;
+}
+
+static void write_double(tv_json_writer *w, double value, int digits, bool is_real)
+{
+    char text[TV_JSON_NUMBER];
+    size_t length = tv_json_format_double(value, digits, is_real, text);
     begin_value(w);
     put_bytes(w, text, length);
 }

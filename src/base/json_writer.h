@@ -39,30 +39,9 @@ void tv_json_writer_init_file(tv_json_writer *writer, FILE *file, tv_json_style 
 /* Passes what is staged to the sink. */
 void tv_json_writer_flush(tv_json_writer *writer);
 
-/* tv_json_key of a literal without characters that JSON escapes, which is neither measured nor searched. */
-#define TV_JSON_KEY(writer, name) tv_json_put_key(writer, "\"" name "\":", sizeof "\"" name "\":" - 1)
-
-/* A member whose key is such a literal, with a value of tv_json_write_TYPE. */
-#define TV_JSON_MEMBER(writer, name, type, value) (TV_JSON_KEY(writer, name), tv_json_write_##type(writer, value))
-
-/* `text`: the key in quotation marks and the colon. _slow: in any style and state of the stage. */
-void tv_json_put_key_slow(tv_json_writer *writer, const char *text, size_t length);
-
-static inline void tv_json_put_key(tv_json_writer *w, const char *text, size_t length)
-{
-    if (w->style != TV_JSON_COMPACT || w->newline || length >= TV_JSON_STAGE - w->staged) {
-        tv_json_put_key_slow(w, text, length);
-        return;
-    }
-    assert(w->depth > 0 && !w->after_key);
-    char *to = w->stage + w->staged;
-    if (!w->is_first)
-        *to++ = ',';
-    memcpy(to, text, length);
-    w->staged = (size_t)(to + length - w->stage);
-    w->is_first = false;
-    w->after_key = true;
-}
+/* The length of `value` as tv_json_write_real writes it with `digits`, or as tv_json_write_number without `is_real`. */
+enum { TV_JSON_NUMBER = 48 };
+size_t tv_json_format_double(double value, int digits, bool is_real, char text[TV_JSON_NUMBER]);
 
 /* tv_json_write_real, but whole values have no fraction: 1. */
 void tv_json_write_number(tv_json_writer *writer, double value, int digits);

@@ -16,8 +16,9 @@ struct tv_machine {
     bool trace_accesses;
     const tv_program *program; /* borrowed */
     uint64_t instruction_base; /* instructions of programs before the loaded one */
-    tv_buf text;               /* of the last state value */
-    tv_recorder *recorder;     /* NULL: no commit records were asked for yet */
+    uint64_t load_count;
+    tv_buf text;           /* of the last state value */
+    tv_recorder *recorder; /* NULL: no commit records were asked for yet */
     bool mute_trace, mute_recorder;
     bool mapped; /* a space has the caller's bytes */
 };

@@ -67,6 +67,7 @@ tv_status tv_machine_load(tv_machine *machine, const tv_program *program, const 
     TV_TRY(machine->target->load(machine->state, program, tv_program_source_lines(program, sink, &lines)));
     machine->instruction_base += done;
     machine->program = program;
+    machine->load_count++;
     if (machine->sink.event) {
         tv_event event = {
             .kind = TV_EVENT_LOAD, .index = (int64_t)machine->instruction_base, .waits_for = -1, .program = program};
@@ -75,6 +76,8 @@ tv_status tv_machine_load(tv_machine *machine, const tv_program *program, const 
     tv_recorder_load(machine);
     return TV_OK;
 }
+
+uint64_t tv_machine_load_count(const tv_machine *machine) { return machine->load_count; }
 
 bool tv_machine_can_reload(const tv_machine *machine, const tv_program *program)
 {

@@ -5,6 +5,8 @@
 
 #include <inttypes.h>
 
+#include "base/json_members.h"
+
 /* Significant digits of times, which are derived from cycles; amounts are written exactly. */
 enum { TIME_DIGITS = 12, EXACT = 0 };
 
@@ -20,6 +22,7 @@ void tv_trace_encoder_init(tv_trace_encoder *t, FILE *out, tv_trace_format forma
     t->value = (tv_buf){0};
     memset(t->found, 0, sizeof t->found);
     memset(t->engines, 0, sizeof t->engines);
+    memset(t->constants, 0, sizeof t->constants);
     t->packets.interned = (tv_buf){0};
     if (format == TV_TRACE_PFTRACE)
         tv_packets_init(&t->packets, out, t->clock_hz);
@@ -62,60 +65,81 @@ static void format_route(uint32_t route, char text[16])
     *text = '\0';
 }
 
-static void encode_details(tv_json_writer *w, const tv_event *e)
+/* As tv_json_put_text. A constant that was written before is copied. */
+static inline void put_constant(tv_trace_encoder *t, tv_json_members *m, const char *text, bool is_constant)
 {
-    static const char *const routes[] = {"route_in", "route_out"};
+    tv_trace_constant *known = &t->constants[tv_packet_slot(text, CONSTANTS)];
+    if (is_constant && text && known->from == text) {
+        memcpy(m->at, known->value, CONSTANT_VALUE); /* of constant size, which is faster than a call */
+        m->at += known->length;
+        return;
+    }
+    const char *start = m->at;
+    tv_json_put_text(m, text);
+    ptrdiff_t length = m->at - start; /* negative if the writer was flushed */
+    if (is_constant && text && length > 0 && length <= CONSTANT_VALUE) {
+        *known = (tv_trace_constant){.from = text, .length = (uint8_t)length};
+        memcpy(known->value, start, (size_t)length);
+    }
+}
+
+#define CONSTANT_MEMBER(t, m, name, text, is_constant)                                                                 \
+    (TV_JSON_PUT(m, "\"" name "\":"), put_constant(t, m, text, is_constant))
+
+static void encode_details(tv_trace_encoder *t, tv_json_members *m, const tv_event *e)
+{
+    char code[16];
     if (e->bytes)
-        TV_JSON_MEMBER(w, "bytes", unsigned, e->bytes);
+        TV_JSON_MEMBER(m, "bytes", unsigned, e->bytes);
     if (e->macs)
-        TV_JSON_MEMBER(w, "macs", unsigned, e->macs);
-    for (unsigned i = 0; i < 2; i++) {
-        char code[16];
-        if (!e->routes[i])
-            continue;
-        format_route(e->routes[i], code);
-        tv_json_string_member(w, routes[i], code);
+        TV_JSON_MEMBER(m, "macs", unsigned, e->macs);
+    if (e->routes[0]) {
+        format_route(e->routes[0], code);
+        TV_JSON_MEMBER(m, "route_in", text, code);
+    }
+    if (e->routes[1]) {
+        format_route(e->routes[1], code);
+        TV_JSON_MEMBER(m, "route_out", text, code);
     }
     if (e->kind == TV_EVENT_TOKEN && e->index >= 0)
-        TV_JSON_MEMBER(w, "position", integer, e->index);
+        TV_JSON_MEMBER(m, "position", integer, e->index);
     if (e->tokens || e->kind == TV_EVENT_TOKEN)
-        TV_JSON_MEMBER(w, "tokens", unsigned, e->tokens);
+        TV_JSON_MEMBER(m, "tokens", unsigned, e->tokens);
     if (e->reason)
-        TV_JSON_MEMBER(w, "reason", string, e->reason);
+        CONSTANT_MEMBER(t, m, "reason", e->reason, t->is_live);
     if (e->waits_for >= 0 && e->kind == TV_EVENT_STALL)
-        TV_JSON_MEMBER(w, "waits_for", integer, e->waits_for);
+        TV_JSON_MEMBER(m, "waits_for", integer, e->waits_for);
     if (e->role)
-        TV_JSON_MEMBER(w, "tensor_role", string, e->role);
+        CONSTANT_MEMBER(t, m, "tensor_role", e->role, t->is_live);
     if (e->mode)
-        TV_JSON_MEMBER(w, "op_mode", string, e->mode);
+        CONSTANT_MEMBER(t, m, "op_mode", e->mode, t->is_live);
     if (e->file) {
-        TV_JSON_MEMBER(w, "file", string, e->file);
-        TV_JSON_MEMBER(w, "line", unsigned, e->line);
+        CONSTANT_MEMBER(t, m, "file", e->file, t->is_live);
+        TV_JSON_MEMBER(m, "line", unsigned, e->line);
     }
 }
 
 static void encode_json_event(tv_trace_encoder *t, const tv_event *e, const tv_trace_extras *extras)
 {
-    tv_json_writer *w = begin_element(t);
-    TV_JSON_MEMBER(w, "type", string, tv_trace_kind_names[e->kind]);
-    TV_JSON_MEMBER(w, "engine", string, e->engine);
-    TV_JSON_MEMBER(w, "engine_id", unsigned, e->engine_id);
-    TV_JSON_KEY(w, "cmdq_id");
+    tv_json_newline(&t->json);
+    tv_json_members m = tv_json_begin_members(&t->json);
+    CONSTANT_MEMBER(t, &m, "type", tv_trace_kind_names[e->kind], true);
+    CONSTANT_MEMBER(t, &m, "engine", e->engine, t->is_live);
+    TV_JSON_MEMBER(&m, "engine_id", unsigned, e->engine_id);
     if (e->index < 0 || e->kind == TV_EVENT_TOKEN)
-        tv_json_write_null(w);
+        TV_JSON_MEMBER(&m, "cmdq_id", text, NULL);
     else
-        tv_json_write_integer(w, e->index);
-    TV_JSON_MEMBER(w, "layer_id", string, e->layer);
-    TV_JSON_MEMBER(w, "op", string, e->op);
-    TV_JSON_MEMBER(w, "start_cycle", unsigned, e->start);
-    TV_JSON_MEMBER(w, "end_cycle", unsigned, e->end);
-    TV_JSON_KEY(w, "details");
-    tv_json_begin_object(w);
-    encode_details(w, e);
-    tv_json_write_members(w, extras ? extras->details : NULL, EXACT);
-    tv_json_end_object(w);
-    tv_json_write_members(w, extras ? extras->members : NULL, EXACT);
-    tv_json_end_object(w);
+        TV_JSON_MEMBER(&m, "cmdq_id", integer, e->index);
+    CONSTANT_MEMBER(t, &m, "layer_id", e->layer, t->is_live);
+    CONSTANT_MEMBER(t, &m, "op", e->op, t->is_live && tv_trace_has_constant_op(e));
+    TV_JSON_MEMBER(&m, "start_cycle", unsigned, e->start);
+    TV_JSON_MEMBER(&m, "end_cycle", unsigned, e->end);
+    TV_JSON_BEGIN_MEMBER(&m, "details");
+    encode_details(t, &m, e);
+    tv_json_put_members(&m, extras ? extras->details : NULL);
+    tv_json_put_end(&m);
+    tv_json_put_members(&m, extras ? extras->members : NULL);
+    tv_json_end_members(&m);
 }
 
 /* ---- Chrome trace events ---- */
@@ -186,60 +210,72 @@ static const char *reason_color(const char *reason)
     return "black";
 }
 
-static void format_event_name(const tv_event *e, char *name, size_t size)
+enum { EVENT_NAME = 80, EVENT_NAME_OP = 60, EVENT_NAME_REASON = 48 };
+
+/* What viewers show of the event: its operation, if that is short, or what is written to `name`. */
+static const char *name_event(const tv_event *e, char name[EVENT_NAME])
 {
-    if (e->kind == TV_EVENT_STALL)
-        snprintf(name, size, "stall: %.48s", e->reason ? e->reason : "");
-    else if (e->kind == TV_EVENT_STATUS)
-        snprintf(name, size, "STAT_OUT %" PRId64, e->index);
-    else if (e->kind == TV_EVENT_TOKEN)
-        snprintf(name, size, "%.20s %" PRId64, e->op ? e->op : "", e->index);
-    else
-        snprintf(name, size, "%.60s", e->op ? e->op : "");
+    static const char stall[] = "stall: ";
+    const char *op = e->op ? e->op : "", *reason = e->reason ? e->reason : "";
+    if (e->kind == TV_EVENT_STALL) { /* each second event, which snprintf would take long for */
+        size_t length = strnlen(reason, EVENT_NAME_REASON);
+        memcpy(name, stall, sizeof stall);
+        memcpy(name + sizeof stall - 1, reason, length);
+        name[sizeof stall - 1 + length] = '\0';
+    } else if (e->kind == TV_EVENT_STATUS) {
+        snprintf(name, EVENT_NAME, "STAT_OUT %" PRId64, e->index);
+    } else if (e->kind == TV_EVENT_TOKEN) {
+        snprintf(name, EVENT_NAME, "%.20s %" PRId64, op, e->index);
+    } else if (strnlen(op, EVENT_NAME_OP + 1) <= EVENT_NAME_OP) {
+        return op;
+    } else {
+        snprintf(name, EVENT_NAME, "%.*s", EVENT_NAME_OP, op);
+    }
+    return name;
 }
 
 /* All members of the JSON trace's event, so that a file can be converted back. */
-static void encode_args(tv_json_writer *w, const tv_event *e)
+static void encode_args(tv_trace_encoder *t, tv_json_members *m, const tv_event *e)
 {
-    TV_JSON_KEY(w, "args");
-    tv_json_begin_object(w);
+    TV_JSON_BEGIN_MEMBER(m, "args");
     if (e->engine)
-        TV_JSON_MEMBER(w, "engine", string, e->engine);
+        CONSTANT_MEMBER(t, m, "engine", e->engine, t->is_live);
     if (e->engine_id)
-        TV_JSON_MEMBER(w, "engine_id", unsigned, e->engine_id);
+        TV_JSON_MEMBER(m, "engine_id", unsigned, e->engine_id);
     if (e->op)
-        TV_JSON_MEMBER(w, "op", string, e->op);
+        CONSTANT_MEMBER(t, m, "op", e->op, t->is_live && tv_trace_has_constant_op(e));
     if (e->layer)
-        TV_JSON_MEMBER(w, "layer", string, e->layer);
-    encode_details(w, e);
+        CONSTANT_MEMBER(t, m, "layer", e->layer, t->is_live);
+    encode_details(t, m, e);
     if (e->index >= 0 && e->kind != TV_EVENT_TOKEN)
-        TV_JSON_MEMBER(w, "instruction", integer, e->index);
-    TV_JSON_MEMBER(w, "start_cycle", unsigned, e->start);
-    TV_JSON_MEMBER(w, "end_cycle", unsigned, e->end);
-    tv_json_end_object(w);
+        TV_JSON_MEMBER(m, "instruction", integer, e->index);
+    TV_JSON_MEMBER(m, "start_cycle", unsigned, e->start);
+    TV_JSON_MEMBER(m, "end_cycle", unsigned, e->end);
+    tv_json_put_end(m);
 }
 
 static void encode_chrome_event(tv_trace_encoder *t, const tv_event *e)
 {
     bool instant = e->kind == TV_EVENT_STATUS || e->kind == TV_EVENT_MARKER;
     unsigned tid = track_of(t, e);
-    char name[80];
-    format_event_name(e, name, sizeof name);
-    tv_json_writer *w = begin_element(t);
-    TV_JSON_MEMBER(w, "name", string, name);
-    TV_JSON_MEMBER(w, "cat", string, tv_trace_kind_names[e->kind]);
-    TV_JSON_MEMBER(w, "ph", string, instant ? "i" : "X");
-    TV_JSON_MEMBER(w, "pid", unsigned, 1);
-    TV_JSON_MEMBER(w, "tid", unsigned, tid);
-    write_number_member(w, "ts", microseconds(t, e->start), TIME_DIGITS);
-    encode_args(w, e);
+    char own[EVENT_NAME];
+    const char *name = name_event(e, own);
+    tv_json_newline(&t->json);
+    tv_json_members m = tv_json_begin_members(&t->json);
+    CONSTANT_MEMBER(t, &m, "name", name, name == e->op && t->is_live && tv_trace_has_constant_op(e));
+    CONSTANT_MEMBER(t, &m, "cat", tv_trace_kind_names[e->kind], true);
+    TV_JSON_MEMBER(&m, "ph", text, instant ? "i" : "X");
+    TV_JSON_MEMBER(&m, "pid", unsigned, 1);
+    TV_JSON_MEMBER(&m, "tid", unsigned, tid);
+    TV_JSON_MEMBER(&m, "ts", number, microseconds(t, e->start), TIME_DIGITS);
+    encode_args(t, &m, e);
     if (instant)
-        TV_JSON_MEMBER(w, "s", string, e->kind == TV_EVENT_MARKER ? "g" : "t");
+        TV_JSON_MEMBER(&m, "s", text, e->kind == TV_EVENT_MARKER ? "g" : "t");
     else
-        write_number_member(w, "dur", microseconds(t, e->end - e->start), TIME_DIGITS);
+        TV_JSON_MEMBER(&m, "dur", number, microseconds(t, e->end - e->start), TIME_DIGITS);
     if (e->kind == TV_EVENT_STALL)
-        TV_JSON_MEMBER(w, "cname", string, reason_color(e->reason ? e->reason : ""));
-    tv_json_end_object(w);
+        TV_JSON_MEMBER(&m, "cname", text, reason_color(e->reason ? e->reason : ""));
+    tv_json_end_members(&m);
 }
 
 /* A counter keeps its value until the next event of it. */
@@ -392,6 +428,13 @@ void tv_trace_encode_begin_events(tv_trace_encoder *t, const char *target, const
         encode_name(t, "process_name", 0, target);
     for (unsigned e = 0; e < engine_count; e++)
         find_track(t, engines[e]);
+}
+
+void tv_trace_encode_load(tv_trace_encoder *t)
+{
+    memset(t->constants, 0, sizeof t->constants);
+    if (t->format == TV_TRACE_PFTRACE)
+        tv_packets_load(&t->packets);
 }
 
 void tv_trace_encode_event(tv_trace_encoder *t, const tv_event *e, const tv_trace_extras *extras)

@@ -11,7 +11,21 @@
 /* The version of all forms. The reader accepts every minor version, and major version 1. */
 #define TV_TRACE_VERSION "2.0"
 
-enum { TV_TRACE_VERSION_MAJOR = 2, TRACKS_MAX = 256, TRACK_NAME = 64, TRACKS_FOUND = 64 };
+enum {
+    TV_TRACE_VERSION_MAJOR = 2,
+    TRACKS_MAX = 256,
+    TRACK_NAME = 64,
+    TRACKS_FOUND = 64,
+    CONSTANTS = 64,
+    CONSTANT_VALUE = 32
+};
+
+/* A constant as a value in JSON, and a comma. */
+typedef struct tv_trace_constant {
+    const char *from; /* its address; NULL: none */
+    uint8_t length;
+    char value[CONSTANT_VALUE];
+} tv_trace_constant;
 
 typedef struct tv_trace_encoder {
     tv_json_writer json; /* the caller writes the values of members through it */
@@ -29,9 +43,10 @@ typedef struct tv_trace_encoder {
         const char *from;      /* the address of the name; read if is_live */
         char name[TRACK_NAME]; /* "": none */
         unsigned id;
-    } engines[TRACKS_MAX]; /* packets: the latest that the events of a track name */
-    const char *member;    /* not JSON: the one whose value is being written, or NULL … */
-    tv_buf value;          /* … packets: here */
+    } engines[TRACKS_MAX];                  /* packets: the latest that the events of a track name */
+    tv_trace_constant constants[CONSTANTS]; /* not packets */
+    const char *member;                     /* not JSON: the one whose value is being written, or NULL … */
+    tv_buf value;                           /* … packets: here */
     tv_packets packets;
 } tv_trace_encoder;
 
@@ -53,6 +68,7 @@ void tv_trace_encode_begin(tv_trace_encoder *encoder);
 void tv_trace_encode_member(tv_trace_encoder *encoder, const char *name);
 void tv_trace_encode_begin_events(tv_trace_encoder *encoder, const char *target, const char *const *engines,
                                   unsigned engine_count);
+void tv_trace_encode_load(tv_trace_encoder *encoder); /* of another program: texts have other addresses */
 void tv_trace_encode_event(tv_trace_encoder *encoder, const tv_event *event, const tv_trace_extras *extras);
 void tv_trace_encode_end_events(tv_trace_encoder *encoder);
 void tv_trace_encode_sample(tv_trace_encoder *encoder, const tv_trace_sample *sample);

@@ -268,9 +268,9 @@ static inline uint32_t text_id(tv_packets *t, const char *text, unsigned role, b
 }
 
 /* The number of a source location. */
-static uint32_t source_id(tv_packets *t, const char *file, unsigned line)
+static uint32_t source_id(tv_packets *t, const char *file, unsigned line, bool is_live)
 {
-    const tv_packet_text *text = find_text(t, file, false);
+    const tv_packet_text *text = find_text(t, file, is_live);
     uint32_t known = text ? id_of(t, text) : 0;
     tv_packet_source *s = &t->sources[(line + known * 61) % PACKET_SOURCES];
     if (known && s->id && s->line == line && s->file == known)
@@ -393,12 +393,6 @@ static void put_name(event_writer *w, const char *name, bool constant)
         append_text(&w->more, EVENT_NAME_TEXT, tv_sv_of(name));
 }
 
-/* Whether `op` is a constant: that of a marker or a token is its user's. */
-static bool has_constant_op(const event_writer *w, const tv_event *e)
-{
-    return w->is_live && e->kind != TV_EVENT_MARKER && e->kind != TV_EVENT_TOKEN;
-}
-
 /* What viewers show of the event, and `op` and `reason` if they are not that. */
 static void name_event(event_writer *w, const tv_event *e)
 {
@@ -409,11 +403,11 @@ static void name_event(event_writer *w, const tv_event *e)
     else if (status)
         put_name(w, tv_trace_kind_names[e->kind], true);
     else if (e->op && !stall)
-        put_name(w, e->op, has_constant_op(w, e));
+        put_name(w, e->op, w->is_live && tv_trace_has_constant_op(e));
     if (e->reason && !id)
         annotate_text(w, A_REASON, e->reason, w->is_live);
     if (e->op && (stall || status))
-        annotate_text(w, A_OP, e->op, has_constant_op(w, e));
+        annotate_text(w, A_OP, e->op, w->is_live && tv_trace_has_constant_op(e));
 }
 
 /* A CMD_EVENT takes a cycle, the other instants none. */
@@ -442,7 +436,7 @@ static void annotate_event(event_writer *w, const tv_event *e, bool names_engine
     if (e->waits_for >= 0 && e->kind == TV_EVENT_STALL)
         annotate(w, A_WAITS_FOR, ANNOTATION_UNSIGNED, (uint64_t)e->waits_for);
     if (e->layer)
-        annotate_text(w, A_LAYER, e->layer, false);
+        annotate_text(w, A_LAYER, e->layer, w->is_live);
     if (e->role)
         annotate_text(w, A_ROLE, e->role, w->is_live);
     if (e->mode)
@@ -469,7 +463,7 @@ void tv_packets_event(tv_packets *t, const tv_event *e, unsigned track, bool nam
     w.at = put_field(w.at, EVENT_TRACK, track_id(track));
     w.at = put_field(w.at, EVENT_CATEGORY, (uint64_t)e->kind + 1);
     if (e->file)
-        w.at = put_field(w.at, EVENT_SOURCE, source_id(t, e->file, e->line));
+        w.at = put_field(w.at, EVENT_SOURCE, source_id(t, e->file, e->line, is_live));
     name_event(&w, e);
     annotate_event(&w, e, names_engine);
     end_event(&w);
@@ -574,6 +568,8 @@ void tv_packets_init(tv_packets *t, FILE *out, double clock_hz)
     append(t, head, (size_t)(p - head));
     clear_state(t);
 }
+
+void tv_packets_load(tv_packets *t) { memset(t->found, 0, sizeof t->found); }
 
 void tv_packets_fini(tv_packets *t) { tv_buf_fini(&t->interned); }
 

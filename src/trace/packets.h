@@ -64,6 +64,9 @@ void tv_packets_member(tv_packets *packets, const char *name, tv_sv json);
  * a machine's event, whose constant texts (tv_event) are known by their addresses. */
 void tv_packets_event(tv_packets *packets, const tv_event *event, unsigned track, bool names_engine, bool is_live);
 
+/* Another program is loaded: texts have other addresses. */
+void tv_packets_load(tv_packets *packets);
+
 /* `is_zero`: it is no sample, but the counters are zero from its cycle on. */
 void tv_packets_sample(tv_packets *packets, const tv_trace_sample *sample, bool is_zero);
 

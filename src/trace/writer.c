@@ -21,6 +21,7 @@ struct tv_trace_writer {
     const tv_machine *machine;
     tv_output *output;
     tv_trace_encoder encoder;
+    uint64_t load_count; /* of the machine, with the latest event */
     uint64_t window_cycles;
     window windows[WINDOWS_MAX];
     unsigned window_count;
@@ -237,6 +238,10 @@ static void write_event(void *user, const tv_event *e)
     if (e->kind == TV_EVENT_STALL && !e->scheduler)
         add_to_windows(w, e->start, e->end, (double)(e->end - e->start), offsetof(window, stalled));
     w->encoder.is_live = is_attached(w);
+    if (w->load_count != tv_machine_load_count(w->machine)) {
+        w->load_count = tv_machine_load_count(w->machine);
+        tv_trace_encode_load(&w->encoder);
+    }
     tv_trace_encode_event(&w->encoder, e, NULL);
 }
 
