@@ -141,12 +141,10 @@ static opennpu_lower_pack prob_pack(const opennpu_lower_token *tok, uint32_t hea
                                 OPENNPU_VX, 0};
 }
 
-/* Sets *out to one channel of one head and block of positions. */
-static void set_score_product(const opennpu_lower_token *tok, uint32_t cache, uint32_t head, uint32_t block,
-                              uint32_t channel, uint32_t slot, opennpu_lower_product *out)
+/* Sets *out to one channel of one head and block of positions, whose keys are at `keys`. */
+static void set_score_product(const opennpu_lower_token *tok, uint64_t keys, uint32_t head, uint32_t channel,
+                              uint32_t slot, opennpu_lower_product *out)
 {
-    const opennpu_lower_model *s = tok->m;
-    uint64_t keys = opennpu_lower_key_block_addr(tok->m, cache, head / (s->heads / s->kv_heads), block);
     uint32_t lane = opennpu_lower_rope_lane(tok->m, head, channel);
     opennpu_lower_pack pack = q_pack(tok, lane / tok->m->k);
     *out = (opennpu_lower_product){keys + (uint64_t)channel * tok->m->k,
@@ -161,13 +159,16 @@ static void set_score_product(const opennpu_lower_token *tok, uint32_t cache, ui
 
 typedef struct score_block {
     uint32_t head, block;
+    uint64_t keys; /* their address */
 } score_block;
 
 /* Heads that share keys are adjacent. */
 static score_block score_block_at(const opennpu_lower_token *tok, const tv_graph_node *n, uint32_t i)
 {
     const uint32_t blocks = block_count(tok, n), shared = tok->m->heads / tok->m->kv_heads;
-    return (score_block){i / shared / blocks * shared + i % shared, i / shared % blocks};
+    const uint32_t kv_head = i / shared / blocks, block = i / shared % blocks;
+    return (score_block){kv_head * shared + i % shared, block,
+                         opennpu_lower_key_block_addr(tok->m, n->attrs.cache, kv_head, first_block(tok, n) + block)};
 }
 
 /* Integer scores; the rows of the array are positions, and others than those that the token sees are masked, after the
@@ -190,8 +191,7 @@ static void emit_scores(opennpu_lower_token *tok, const tv_graph_node *n)
         }
         for (uint32_t i = 0; i < s->head_dim; i++)
             for (uint32_t b = 0; b < count; b++)
-                set_score_product(tok, n->attrs.cache, at[b].head, first_block(tok, n) + at[b].block, i, b,
-                                  &tok->list[product_count++]);
+                set_score_product(tok, at[b].keys, at[b].head, i, b, &tok->list[product_count++]);
         opennpu_lower_multiply(tok->e, tok->list, product_count, tok->epilogues, count);
     }
 }
@@ -306,16 +306,35 @@ static void emit_softmax(opennpu_lower_token *tok, const tv_graph_node *n)
         }
 }
 
-/* Sets *out to one position and one chunk of a head: at most K of its channels. */
-static void set_weighted_sum_product(const opennpu_lower_token *tok, uint32_t cache, uint32_t head, uint32_t chunk,
-                                     uint32_t position, uint32_t slot, opennpu_lower_product *out)
+/* At most K channels of a head. */
+typedef struct value_chunk {
+    uint32_t head, channel; /* the first one, of a row of values */
+} value_chunk;
+
+static value_chunk value_chunk_at(const opennpu_lower_token *tok, uint32_t chunks, uint32_t i)
 {
     const opennpu_lower_model *s = tok->m;
-    uint32_t channel = head / (s->heads / s->kv_heads) * s->head_dim + chunk * tok->m->k, lane = position % tok->m->k;
-    opennpu_lower_pack pack = prob_pack(tok, head, position / tok->m->k);
-    uint64_t row = tok->m->caches[cache].values + (uint64_t)position * tok->m->v_stride;
-    *out = (opennpu_lower_product){
-        row + channel, opennpu_lower_lane_addr(tok->e, &pack, lane, slot), position, slot, 0, OPENNPU_VX, 1, false};
+    const uint32_t head = i / chunks;
+    return (value_chunk){head, head / (s->heads / s->kv_heads) * s->head_dim + i % chunks * s->k};
+}
+
+/* Sets `count` products: those of one position, in the slots of `chunks`. */
+static void set_weighted_sum_products(const opennpu_lower_token *tok, uint32_t cache, const value_chunk *chunks,
+                                      uint32_t count, uint32_t position, opennpu_lower_product *out)
+{
+    const uint32_t block = position / tok->m->k, lane = position % tok->m->k;
+    const uint64_t row = tok->m->caches[cache].values + (uint64_t)position * tok->m->v_stride;
+    for (uint32_t b = 0; b < count; b++) {
+        opennpu_lower_pack pack = prob_pack(tok, chunks[b].head, block);
+        out[b] = (opennpu_lower_product){row + chunks[b].channel,
+                                         opennpu_lower_lane_addr(tok->e, &pack, lane, b),
+                                         position,
+                                         b,
+                                         0,
+                                         OPENNPU_VX,
+                                         1,
+                                         false};
+    }
 }
 
 /* The rows of the array are channels. The lanes of a block that exceed its head are overwritten by the next block. */
@@ -326,17 +345,17 @@ static void emit_weighted_sum(opennpu_lower_token *tok, const tv_graph_node *n)
     for (uint32_t first = 0; first < all; first += opennpu_lower_blocks_per_drain(tok)) {
         uint32_t count =
             all - first < opennpu_lower_blocks_per_drain(tok) ? all - first : opennpu_lower_blocks_per_drain(tok);
+        value_chunk at[OPENNPU_LOWER_PERIOD_MAX / 2];
         size_t product_count = 0;
-        for (uint32_t t = first_position(tok, n); t <= tok->position; t++)
-            for (uint32_t b = 0; b < count; b++)
-                set_weighted_sum_product(tok, n->attrs.cache, (first + b) / chunks, (first + b) % chunks, t, b,
-                                         &tok->list[product_count++]);
         for (uint32_t b = 0; b < count; b++) {
-            uint32_t head = (first + b) / chunks, at = head * s->head_dim + (first + b) % chunks * tok->m->k;
-            tok->epilogues[b] =
-                (opennpu_lower_epilogue){.scale = tok->m->probs_scale + head * opennpu_lower_vector_bytes(tok->m),
-                                         .out = opennpu_lower_token_value(tok, n->output)->at + (uint64_t)at * 4};
+            at[b] = value_chunk_at(tok, chunks, first + b);
+            tok->epilogues[b] = (opennpu_lower_epilogue){
+                .scale = tok->m->probs_scale + at[b].head * opennpu_lower_vector_bytes(tok->m),
+                .out = opennpu_lower_token_value(tok, n->output)->at +
+                       ((uint64_t)at[b].head * s->head_dim + (first + b) % chunks * tok->m->k) * 4};
         }
+        for (uint32_t t = first_position(tok, n); t <= tok->position; t++, product_count += count)
+            set_weighted_sum_products(tok, n->attrs.cache, at, count, t, tok->list + product_count);
         opennpu_lower_multiply(tok->e, tok->list, product_count, tok->epilogues, count);
     }
     opennpu_lower_token_pack(tok, n->output);
