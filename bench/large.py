@@ -56,11 +56,13 @@ def main():
             work[name] = [trivet, "run", "-q", elf(SMALL), "--trace", path(file)]
         for name in ("run", "back"):
             work["debug " + name] = [trivet, "debug", elf(LARGE), "-q", "-x", path(name)]
-        found = {name: [] for name in work}
+        found, sizes = {name: [] for name in work}, {}
         for _ in range(options.runs):
             for name, command in work.items():
                 found[name].append(measure(command))
-        sizes = {name: os.path.getsize(path(file)) for name, file in TRACES.items()}
+                if name in TRACES:  # the next run does not remove its pages
+                    sizes[name] = os.path.getsize(path(TRACES[name]))
+                    os.unlink(path(TRACES[name]))
     seconds = {name: statistics.median(s for s, _ in runs) for name, runs in found.items()}
     peak = {name: max(b for _, b in runs) for name, runs in found.items()}
     for name in ("asm", "check", "run"):
