@@ -60,7 +60,7 @@ def main():
         for _ in range(options.runs):
             for name, command in work.items():
                 found[name].append(measure(command))
-                if name in TRACES:  # the next run does not remove its pages
+                if name in TRACES:  # so that the next run does not replace it
                     sizes[name] = os.path.getsize(path(TRACES[name]))
                     os.unlink(path(TRACES[name]))
     seconds = {name: statistics.median(s for s, _ in runs) for name, runs in found.items()}

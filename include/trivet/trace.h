@@ -4,7 +4,7 @@
  * A machine emits the events of an instruction when its end is known, so events are not strictly ordered by time. The
  * strings of an event are valid until the sink returns; those of the library and the machine are constants, which stay
  * where they are while the machine exists: engine, lane, reason, role, mode, and op but that of MARKER and TOKEN. Those
- * of the program, file and layer, stay there until the next one is loaded. */
+ * of the program, file and layer, stay there until another one is loaded or restored. */
 #ifndef TRIVET_TRACE_H
 #define TRIVET_TRACE_H
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json_members.h"
 
-/* Makes room for a bracket or comma, and for what comes before the next text. */
+/* Makes room for a bracket and its separator, or a comma, and for what comes before the next text. */
 static void reserve(tv_json_writer *w)
 {
-    if (TV_JSON_STAGE - w->staged < TV_JSON_MEMBERS)
+    enum { SEPARATOR = 4 };
+    if (TV_JSON_STAGE - w->staged < TV_JSON_MEMBERS_ROOM + SEPARATOR)
         tv_json_writer_flush(w);
 }
 
@@ -24,8 +25,8 @@ void tv_json_end_members(tv_json_members *m)
     tv_json_end_object(w);
 }
 
-/* After members that the writer's own functions wrote: the comma is in the stage, where the next member looks for it.
- */
+/* Continues after members that functions of the writer wrote. The comma has to be in the stage, after a flush, too: the
+ * next member reads it. */
 static void resume(tv_json_members *m)
 {
     tv_json_writer *w = m->writer;

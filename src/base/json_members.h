@@ -14,12 +14,13 @@
 #include "base/json_text.h"
 #include "base/json_writer.h"
 
-enum { TV_JSON_MEMBERS = 1024 }; /* bytes of all keys, brackets and numbers between two texts, at most */
+/* Bytes of all keys, brackets, numbers and copied values between two texts, at most. */
+enum { TV_JSON_MEMBERS_ROOM = 1024 };
 
 /* Storage of the caller. */
 typedef struct tv_json_members {
     tv_json_writer *writer;
-    char *at; /* in its stage: after a bracket, or the comma that each member ends with. Values may be copied there */
+    char *at; /* in its stage: after a bracket, or the comma that each member ends with */
 } tv_json_members;
 
 /* An object as the writer's next value, and its end. It must have a member. */
@@ -35,10 +36,28 @@ void tv_json_end_members(tv_json_members *members);
 
 #define TV_JSON_PUT(members, text) tv_json_put_bytes(members, text, sizeof text - 1)
 
+/* Asserts that the stage has room for `count` bytes more. */
+static inline void tv_json_check_room(const tv_json_members *m, size_t count)
+{
+    assert(count <= (size_t)(m->writer->stage + TV_JSON_STAGE - m->at));
+    (void)m;
+    (void)count;
+}
+
 static inline void tv_json_put_bytes(tv_json_members *m, const char *bytes, size_t count)
 {
+    tv_json_check_room(m, count);
     memcpy(m->at, bytes, count);
     m->at += count;
+}
+
+/* A value that was put before, and its comma: `length` bytes, of the `size` that are copied. A constant size is faster
+ * than a call. */
+static inline void tv_json_put_copy(tv_json_members *m, const char *value, size_t size, size_t length)
+{
+    tv_json_check_room(m, size);
+    memcpy(m->at, value, size);
+    m->at += length;
 }
 
 static inline void tv_json_put_end(tv_json_members *m)
@@ -49,6 +68,7 @@ static inline void tv_json_put_end(tv_json_members *m)
 
 static inline void tv_json_put_unsigned(tv_json_members *m, uint64_t value)
 {
+    tv_json_check_room(m, TV_JSON_DIGITS + 1);
     m->at = tv_json_put_digits(m->at, value);
     *m->at++ = ',';
 }
@@ -63,6 +83,7 @@ static inline void tv_json_put_integer(tv_json_members *m, int64_t value)
 /* As tv_json_write_number. */
 static inline void tv_json_put_number(tv_json_members *m, double value, int digits)
 {
+    tv_json_check_room(m, TV_JSON_NUMBER + 1);
     m->at += tv_json_format_double(value, digits, false, m->at);
     *m->at++ = ',';
 }
@@ -79,7 +100,7 @@ static inline void tv_json_put_text(tv_json_members *m, const char *text)
     }
     enum { MARKS = 3 };
     size_t length = strlen(text), room = (size_t)(m->writer->stage + TV_JSON_STAGE - m->at);
-    if (room < TV_JSON_MEMBERS + MARKS || length > room - TV_JSON_MEMBERS - MARKS ||
+    if (room < TV_JSON_MEMBERS_ROOM + MARKS || length > room - TV_JSON_MEMBERS_ROOM - MARKS ||
         !tv_json_copy_unescaped(m->at + 1, (tv_sv){text, length})) {
         tv_json_put_long_text(m, text);
         return;

@@ -10,7 +10,7 @@
 
 enum { TV_JSON_DIGITS = 20 }; /* of an unsigned number, at most */
 
-extern const char tv_json_pairs[200];     /* 00 to 99 */
+extern const char tv_json_pairs[201];     /* 00 to 99 */
 extern const uint64_t tv_json_powers[20]; /* of ten */
 
 /* Writes `value` in decimal, and returns the end. */

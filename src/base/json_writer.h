@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A streaming JSON writer to a tv_buf or a FILE. Allocates nothing itself; a failure of the buffer or the file sticks
  * and is reported once, by tv_json_writer_finish. The calls must be well-formed, which is asserted. The functions for
- * keys, values and brackets are in trivet/json.h; keys that are literals, here.
+ * keys, values and brackets are in trivet/json.h, those for objects whose keys are literals in json_members.h.
  *
  * Written here, and not taken from a library, because the three styles below cannot be had from yajl_gen, which also
  * aborts when memory is short. */
@@ -39,7 +39,8 @@ void tv_json_writer_init_file(tv_json_writer *writer, FILE *file, tv_json_style 
 /* Passes what is staged to the sink. */
 void tv_json_writer_flush(tv_json_writer *writer);
 
-/* The length of `value` as tv_json_write_real writes it with `digits`, or as tv_json_write_number without `is_real`. */
+/* Writes `value` to `text` as tv_json_write_real does with `digits`, or as tv_json_write_number without `is_real`.
+ * Returns the length; there may be no NUL. */
 enum { TV_JSON_NUMBER = 48 };
 size_t tv_json_format_double(double value, int digits, bool is_real, char text[TV_JSON_NUMBER]);
 

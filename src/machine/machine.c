@@ -338,6 +338,7 @@ tv_status tv_machine_restore(tv_machine *machine, const tv_snapshot *snapshot)
     if (machine->sink.event || machine->mapped || tv_recorder_is_active(machine->recorder) ||
         tv_recorder_needs_events(machine->recorder))
         return TV_ERR_INPUT;
+    machine->load_count++;
     TV_TRY(tv_snapshot_restore(machine->state, machine->target->visit_state, snapshot));
     machine->program = snapshot->program;
     machine->instruction_base = snapshot->instruction_base;

@@ -105,9 +105,11 @@ tv_pool *tv_machine_pool(tv_machine *machine);
 tv_status tv_machine_reload(tv_machine *machine, const uint32_t *changed, size_t count, const tv_diag_sink *sink);
 
 /* Whether `program` is loaded and may change: neither a trace nor a recorder has its instructions. */
-/* How many programs were loaded. While that is the same, `file` and `layer` of events stay where they are. */
-uint64_t tv_machine_load_count(const tv_machine *machine);
 bool tv_machine_can_reload(const tv_machine *machine, const tv_program *program);
+
+/* How many programs were loaded or restored. While that is the same, `file` and `layer` of events stay where they are.
+ */
+uint64_t tv_machine_load_count(const tv_machine *machine);
 
 /* Reports that the machine has no address space `name`; returns TV_ERR_INPUT. */
 tv_status tv_fail_space(const tv_machine *machine, const char *name, const tv_diag_sink *sink);

@@ -22,7 +22,7 @@ void tv_trace_encoder_init(tv_trace_encoder *t, FILE *out, tv_trace_format forma
     t->value = (tv_buf){0};
     memset(t->found, 0, sizeof t->found);
     memset(t->engines, 0, sizeof t->engines);
-    memset(t->constants, 0, sizeof t->constants);
+    memset(t->known_texts, 0, sizeof t->known_texts);
     t->packets.interned = (tv_buf){0};
     if (format == TV_TRACE_PFTRACE)
         tv_packets_init(&t->packets, out, t->clock_hz);
@@ -49,6 +49,12 @@ static tv_json_writer *begin_element(tv_trace_encoder *t)
     return &t->json;
 }
 
+static tv_json_members begin_event(tv_trace_encoder *t)
+{
+    tv_json_newline(&t->json);
+    return tv_json_begin_members(&t->json);
+}
+
 /* ---- Events of the JSON trace ---- */
 
 /* In hexadecimal, of two digits or more: each traced instruction has two, which snprintf would take long for. */
@@ -65,26 +71,28 @@ static void format_route(uint32_t route, char text[16])
     *text = '\0';
 }
 
-/* As tv_json_put_text. A constant that was written before is copied. */
-static inline void put_constant(tv_trace_encoder *t, tv_json_members *m, const char *text, bool is_constant)
+/* As tv_json_put_text. If the text stays at its address, what was written for it is copied the next time. */
+static inline void put_known_text(tv_trace_encoder *t, tv_json_members *m, const char *text, bool stays)
 {
-    tv_trace_constant *known = &t->constants[tv_packet_slot(text, CONSTANTS)];
-    if (is_constant && text && known->from == text) {
-        memcpy(m->at, known->value, CONSTANT_VALUE); /* of constant size, which is faster than a call */
-        m->at += known->length;
+    enum { MARKS = 3 };
+    tv_trace_known_text *known = &t->known_texts[tv_packet_slot(text, KNOWN_TEXTS)];
+    if (stays && text && known->from == text) {
+        tv_json_put_copy(m, known->value, KNOWN_TEXT_VALUE, known->length);
         return;
     }
     const char *start = m->at;
     tv_json_put_text(m, text);
+    /* long texts are not kept: after one that flushed the writer, the length could be any */
+    if (!stays || !text || strnlen(text, KNOWN_TEXT_VALUE) + MARKS > KNOWN_TEXT_VALUE)
+        return;
     ptrdiff_t length = m->at - start; /* negative if the writer was flushed */
-    if (is_constant && text && length > 0 && length <= CONSTANT_VALUE) {
-        *known = (tv_trace_constant){.from = text, .length = (uint8_t)length};
+    if (length > 0 && length <= KNOWN_TEXT_VALUE) {
+        *known = (tv_trace_known_text){.from = text, .length = (uint8_t)length};
         memcpy(known->value, start, (size_t)length);
     }
 }
 
-#define CONSTANT_MEMBER(t, m, name, text, is_constant)                                                                 \
-    (TV_JSON_PUT(m, "\"" name "\":"), put_constant(t, m, text, is_constant))
+#define KNOWN_TEXT_MEMBER(t, m, name, text, stays) (TV_JSON_PUT(m, "\"" name "\":"), put_known_text(t, m, text, stays))
 
 static void encode_details(tv_trace_encoder *t, tv_json_members *m, const tv_event *e)
 {
@@ -106,32 +114,31 @@ static void encode_details(tv_trace_encoder *t, tv_json_members *m, const tv_eve
     if (e->tokens || e->kind == TV_EVENT_TOKEN)
         TV_JSON_MEMBER(m, "tokens", unsigned, e->tokens);
     if (e->reason)
-        CONSTANT_MEMBER(t, m, "reason", e->reason, t->is_live);
+        KNOWN_TEXT_MEMBER(t, m, "reason", e->reason, t->is_live);
     if (e->waits_for >= 0 && e->kind == TV_EVENT_STALL)
         TV_JSON_MEMBER(m, "waits_for", integer, e->waits_for);
     if (e->role)
-        CONSTANT_MEMBER(t, m, "tensor_role", e->role, t->is_live);
+        KNOWN_TEXT_MEMBER(t, m, "tensor_role", e->role, t->is_live);
     if (e->mode)
-        CONSTANT_MEMBER(t, m, "op_mode", e->mode, t->is_live);
+        KNOWN_TEXT_MEMBER(t, m, "op_mode", e->mode, t->is_live);
     if (e->file) {
-        CONSTANT_MEMBER(t, m, "file", e->file, t->is_live);
+        KNOWN_TEXT_MEMBER(t, m, "file", e->file, t->is_live);
         TV_JSON_MEMBER(m, "line", unsigned, e->line);
     }
 }
 
 static void encode_json_event(tv_trace_encoder *t, const tv_event *e, const tv_trace_extras *extras)
 {
-    tv_json_newline(&t->json);
-    tv_json_members m = tv_json_begin_members(&t->json);
-    CONSTANT_MEMBER(t, &m, "type", tv_trace_kind_names[e->kind], true);
-    CONSTANT_MEMBER(t, &m, "engine", e->engine, t->is_live);
+    tv_json_members m = begin_event(t);
+    KNOWN_TEXT_MEMBER(t, &m, "type", tv_trace_kind_names[e->kind], true);
+    KNOWN_TEXT_MEMBER(t, &m, "engine", e->engine, t->is_live);
     TV_JSON_MEMBER(&m, "engine_id", unsigned, e->engine_id);
     if (e->index < 0 || e->kind == TV_EVENT_TOKEN)
         TV_JSON_MEMBER(&m, "cmdq_id", text, NULL);
     else
         TV_JSON_MEMBER(&m, "cmdq_id", integer, e->index);
-    CONSTANT_MEMBER(t, &m, "layer_id", e->layer, t->is_live);
-    CONSTANT_MEMBER(t, &m, "op", e->op, t->is_live && tv_trace_has_constant_op(e));
+    KNOWN_TEXT_MEMBER(t, &m, "layer_id", e->layer, t->is_live);
+    KNOWN_TEXT_MEMBER(t, &m, "op", e->op, t->is_live && tv_trace_has_constant_op(e));
     TV_JSON_MEMBER(&m, "start_cycle", unsigned, e->start);
     TV_JSON_MEMBER(&m, "end_cycle", unsigned, e->end);
     TV_JSON_BEGIN_MEMBER(&m, "details");
@@ -239,13 +246,13 @@ static void encode_args(tv_trace_encoder *t, tv_json_members *m, const tv_event 
 {
     TV_JSON_BEGIN_MEMBER(m, "args");
     if (e->engine)
-        CONSTANT_MEMBER(t, m, "engine", e->engine, t->is_live);
+        KNOWN_TEXT_MEMBER(t, m, "engine", e->engine, t->is_live);
     if (e->engine_id)
         TV_JSON_MEMBER(m, "engine_id", unsigned, e->engine_id);
     if (e->op)
-        CONSTANT_MEMBER(t, m, "op", e->op, t->is_live && tv_trace_has_constant_op(e));
+        KNOWN_TEXT_MEMBER(t, m, "op", e->op, t->is_live && tv_trace_has_constant_op(e));
     if (e->layer)
-        CONSTANT_MEMBER(t, m, "layer", e->layer, t->is_live);
+        KNOWN_TEXT_MEMBER(t, m, "layer", e->layer, t->is_live);
     encode_details(t, m, e);
     if (e->index >= 0 && e->kind != TV_EVENT_TOKEN)
         TV_JSON_MEMBER(m, "instruction", integer, e->index);
@@ -260,10 +267,9 @@ static void encode_chrome_event(tv_trace_encoder *t, const tv_event *e)
     unsigned tid = track_of(t, e);
     char own[EVENT_NAME];
     const char *name = name_event(e, own);
-    tv_json_newline(&t->json);
-    tv_json_members m = tv_json_begin_members(&t->json);
-    CONSTANT_MEMBER(t, &m, "name", name, name == e->op && t->is_live && tv_trace_has_constant_op(e));
-    CONSTANT_MEMBER(t, &m, "cat", tv_trace_kind_names[e->kind], true);
+    tv_json_members m = begin_event(t);
+    KNOWN_TEXT_MEMBER(t, &m, "name", name, name == e->op && t->is_live && tv_trace_has_constant_op(e));
+    KNOWN_TEXT_MEMBER(t, &m, "cat", tv_trace_kind_names[e->kind], true);
     TV_JSON_MEMBER(&m, "ph", text, instant ? "i" : "X");
     TV_JSON_MEMBER(&m, "pid", unsigned, 1);
     TV_JSON_MEMBER(&m, "tid", unsigned, tid);
@@ -430,11 +436,11 @@ void tv_trace_encode_begin_events(tv_trace_encoder *t, const char *target, const
         find_track(t, engines[e]);
 }
 
-void tv_trace_encode_load(tv_trace_encoder *t)
+void tv_trace_invalidate_texts(tv_trace_encoder *t)
 {
-    memset(t->constants, 0, sizeof t->constants);
+    memset(t->known_texts, 0, sizeof t->known_texts);
     if (t->format == TV_TRACE_PFTRACE)
-        tv_packets_load(&t->packets);
+        tv_packets_invalidate_texts(&t->packets);
 }
 
 void tv_trace_encode_event(tv_trace_encoder *t, const tv_event *e, const tv_trace_extras *extras)

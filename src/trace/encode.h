@@ -16,22 +16,22 @@ enum {
     TRACKS_MAX = 256,
     TRACK_NAME = 64,
     TRACKS_FOUND = 64,
-    CONSTANTS = 64,
-    CONSTANT_VALUE = 32
+    KNOWN_TEXTS = 64,
+    KNOWN_TEXT_VALUE = 32
 };
 
-/* A constant as a value in JSON, and a comma. */
-typedef struct tv_trace_constant {
+/* A text as a value in JSON, and a comma. */
+typedef struct tv_trace_known_text {
     const char *from; /* its address; NULL: none */
     uint8_t length;
-    char value[CONSTANT_VALUE];
-} tv_trace_constant;
+    char value[KNOWN_TEXT_VALUE];
+} tv_trace_known_text;
 
 typedef struct tv_trace_encoder {
     tv_json_writer json; /* the caller writes the values of members through it */
     tv_trace_format format;
     double clock_hz;
-    bool is_live; /* set before an event: the machine sends it, constants (trivet/trace.h) are known by address */
+    bool is_live; /* set before an event: the machine sends it, its texts (trivet/trace.h) are known by address */
     uint64_t counter_cycle;              /* Chrome: up to which the bandwidth counter is written */
     char tracks[TRACKS_MAX][TRACK_NAME]; /* not JSON: names of engines that have a track, and "tokens" */
     unsigned track_count;
@@ -43,10 +43,10 @@ typedef struct tv_trace_encoder {
         const char *from;      /* the address of the name; read if is_live */
         char name[TRACK_NAME]; /* "": none */
         unsigned id;
-    } engines[TRACKS_MAX];                  /* packets: the latest that the events of a track name */
-    tv_trace_constant constants[CONSTANTS]; /* not packets */
-    const char *member;                     /* not JSON: the one whose value is being written, or NULL … */
-    tv_buf value;                           /* … packets: here */
+    } engines[TRACKS_MAX];                        /* packets: the latest that the events of a track name */
+    tv_trace_known_text known_texts[KNOWN_TEXTS]; /* not packets */
+    const char *member;                           /* not JSON: the one whose value is being written, or NULL … */
+    tv_buf value;                                 /* … packets: here */
     tv_packets packets;
 } tv_trace_encoder;
 
@@ -68,7 +68,8 @@ void tv_trace_encode_begin(tv_trace_encoder *encoder);
 void tv_trace_encode_member(tv_trace_encoder *encoder, const char *name);
 void tv_trace_encode_begin_events(tv_trace_encoder *encoder, const char *target, const char *const *engines,
                                   unsigned engine_count);
-void tv_trace_encode_load(tv_trace_encoder *encoder); /* of another program: texts have other addresses */
+/* Drops the known addresses of texts, because another program is loaded. Before any event. */
+void tv_trace_invalidate_texts(tv_trace_encoder *encoder);
 void tv_trace_encode_event(tv_trace_encoder *encoder, const tv_event *event, const tv_trace_extras *extras);
 void tv_trace_encode_end_events(tv_trace_encoder *encoder);
 void tv_trace_encode_sample(tv_trace_encoder *encoder, const tv_trace_sample *sample);

@@ -569,7 +569,7 @@ void tv_packets_init(tv_packets *t, FILE *out, double clock_hz)
     clear_state(t);
 }
 
-void tv_packets_load(tv_packets *t) { memset(t->found, 0, sizeof t->found); }
+void tv_packets_invalidate_texts(tv_packets *t) { memset(t->found, 0, sizeof t->found); }
 
 void tv_packets_fini(tv_packets *t) { tv_buf_fini(&t->interned); }
 

@@ -61,11 +61,11 @@ void tv_packets_track(tv_packets *packets, unsigned number, const char *name);
 void tv_packets_member(tv_packets *packets, const char *name, tv_sv json);
 
 /* `track`: its number; 0: the machine. `names_engine`: its engine is not that of the track's event before. `is_live`:
- * a machine's event, whose constant texts (tv_event) are known by their addresses. */
+ * a machine's event, whose texts, but `op` of markers and tokens, are known by their addresses. */
 void tv_packets_event(tv_packets *packets, const tv_event *event, unsigned track, bool names_engine, bool is_live);
 
-/* Another program is loaded: texts have other addresses. */
-void tv_packets_load(tv_packets *packets);
+/* Drops the known addresses, because another program is loaded. */
+void tv_packets_invalidate_texts(tv_packets *packets);
 
 /* `is_zero`: it is no sample, but the counters are zero from its cycle on. */
 void tv_packets_sample(tv_packets *packets, const tv_trace_sample *sample, bool is_zero);

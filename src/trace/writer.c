@@ -240,7 +240,7 @@ static void write_event(void *user, const tv_event *e)
     w->encoder.is_live = is_attached(w);
     if (w->load_count != tv_machine_load_count(w->machine)) {
         w->load_count = tv_machine_load_count(w->machine);
-        tv_trace_encode_load(&w->encoder);
+        tv_trace_invalidate_texts(&w->encoder);
     }
     tv_trace_encode_event(&w->encoder, e, NULL);
 }

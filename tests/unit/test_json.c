@@ -482,7 +482,7 @@ static void write_objects(tv_buf *buf, uint64_t seed, size_t first, bool literal
     tv_json_writer_init_buf(&w, buf, TV_JSON_COMPACT);
     tv_json_begin_array(&w);
     for (size_t n = first, i = 0; i < 24; n = (size_t)unit_sized(&rng, 9), i++) {
-        uint64_t value = unit_sized(&rng, 64), has = unit_next(&rng);
+        uint64_t value = unit_sized(&rng, 64), has = unit_next(&rng) | (i == 0 ? 4 : 0); /* the first has its text */
         double real = (double)unit_sized(&rng, 53) / 1024;
         memset(text, 'z', n);
         text[n] = '\0';

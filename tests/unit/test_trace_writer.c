@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "trace/encode.h"
 #include "trivet/trivet.h"
 
 enum { PROGRAMS = 12, NAME = 64 };
@@ -159,9 +160,91 @@ static void each_program_has_its_file_and_its_label(void **state)
     free(json);
 }
 
+/* ---- Texts of any length ---- */
+
+enum { TEXTS = 12, TEXT_BITS = 12, EVENTS = 40 };
+
+static void make_texts(unit_rng *rng, char texts[TEXTS][1 << TEXT_BITS])
+{
+    for (unsigned i = 0; i < TEXTS; i++) {
+        size_t length = (size_t)unit_sized(rng, TEXT_BITS);
+        memset(texts[i], 'a' + (int)i, length);
+        texts[i][length] = '\0';
+        for (unsigned k = 0; length && k < i % 4; k++)
+            texts[i][unit_below(rng, length)] = "\"\n\\\x01"[unit_below(rng, 4)];
+    }
+}
+
+/* Events that have the same texts again and again, as a machine's or as others'. The caller frees the bytes. */
+static char *encode_events(tv_trace_format format, uint64_t seed, bool is_live, size_t *size)
+{
+    static const tv_event_kind kinds[] = {TV_EVENT_ENGINE, TV_EVENT_STALL, TV_EVENT_COMMAND, TV_EVENT_STATUS};
+    static char texts[TEXTS][1 << TEXT_BITS];
+    static tv_trace_encoder encoder;
+    const char *engine = "engine";
+    char *bytes = NULL;
+    unit_rng rng = {seed};
+    make_texts(&rng, texts);
+    FILE *file = open_memstream(&bytes, size);
+    assert_non_null(file);
+    tv_trace_encoder_init(&encoder, file, format, 1e9);
+    tv_trace_encode_begin(&encoder);
+    tv_trace_encode_begin_events(&encoder, "pccx", &engine, 1);
+    for (unsigned i = 0; i < EVENTS; i++) {
+        const char *some[6];
+        for (unsigned k = 0; k < 6; k++) {
+            uint64_t which = unit_below(&rng, TEXTS + 2);
+            some[k] = which < TEXTS ? texts[which] : NULL;
+        }
+        tv_event e = {.kind = kinds[unit_below(&rng, 4)],
+                      .engine = engine,
+                      .index = (int64_t)i,
+                      .waits_for = -1,
+                      .op = some[0],
+                      .reason = some[1],
+                      .layer = some[2],
+                      .file = some[3],
+                      .role = some[4],
+                      .mode = some[5],
+                      .start = unit_sized(&rng, 60),
+                      .bytes = unit_sized(&rng, 64),
+                      .macs = unit_sized(&rng, 64),
+                      .line = 7,
+                      .routes = {(uint32_t)unit_sized(&rng, 32), 0x41}};
+        e.end = e.start + unit_sized(&rng, 40);
+        encoder.is_live = is_live;
+        tv_trace_encode_event(&encoder, &e, NULL);
+    }
+    tv_trace_encode_end_events(&encoder);
+    tv_trace_encode_begin_summary(&encoder);
+    tv_json_begin_object(&encoder.json);
+    tv_json_end_object(&encoder.json);
+    assert_true(tv_trace_encode_end(&encoder));
+    tv_trace_encoder_fini(&encoder);
+    fclose(file);
+    return bytes;
+}
+
+static void texts_of_any_length_are_written_as_others(void **state)
+{
+    static const tv_trace_format formats[] = {TV_TRACE_JSON, TV_TRACE_PERFETTO, TV_TRACE_PFTRACE};
+    (void)state;
+    for (uint64_t seed = 0; seed < 400; seed++)
+        for (unsigned i = 0; i < sizeof formats / sizeof *formats; i++) {
+            size_t size, expected_size;
+            char *bytes = encode_events(formats[i], seed, true, &size),
+                 *expected = encode_events(formats[i], seed, false, &expected_size);
+            assert_int_equal(size, expected_size);
+            assert_memory_equal(bytes, expected, size);
+            free(bytes);
+            free(expected);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(texts_known_by_their_addresses_are_written_as_others),
-                                       cmocka_unit_test(each_program_has_its_file_and_its_label)};
+                                       cmocka_unit_test(each_program_has_its_file_and_its_label),
+                                       cmocka_unit_test(texts_of_any_length_are_written_as_others)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,7 +159,7 @@ static void set_score_product(const opennpu_lower_token *tok, uint64_t keys, uin
 
 typedef struct score_block {
     uint32_t head, block;
-    uint64_t keys; /* their address */
+    uint64_t keys; /* address of the block's keys */
 } score_block;
 
 /* Heads that share keys are adjacent. */
@@ -308,14 +308,15 @@ static void emit_softmax(opennpu_lower_token *tok, const tv_graph_node *n)
 
 /* At most K channels of a head. */
 typedef struct value_chunk {
-    uint32_t head, channel; /* the first one, of a row of values */
+    uint32_t head, from; /* its first channel, of the head's … */
+    uint32_t value;      /* … and of a row of values */
 } value_chunk;
 
 static value_chunk value_chunk_at(const opennpu_lower_token *tok, uint32_t chunks, uint32_t i)
 {
     const opennpu_lower_model *s = tok->m;
-    const uint32_t head = i / chunks;
-    return (value_chunk){head, head / (s->heads / s->kv_heads) * s->head_dim + i % chunks * s->k};
+    const uint32_t head = i / chunks, from = i % chunks * s->k;
+    return (value_chunk){head, from, head / (s->heads / s->kv_heads) * s->head_dim + from};
 }
 
 /* Sets `count` products: those of one position, in the slots of `chunks`. */
@@ -326,7 +327,7 @@ static void set_weighted_sum_products(const opennpu_lower_token *tok, uint32_t c
     const uint64_t row = tok->m->caches[cache].values + (uint64_t)position * tok->m->v_stride;
     for (uint32_t b = 0; b < count; b++) {
         opennpu_lower_pack pack = prob_pack(tok, chunks[b].head, block);
-        out[b] = (opennpu_lower_product){row + chunks[b].channel,
+        out[b] = (opennpu_lower_product){row + chunks[b].value,
                                          opennpu_lower_lane_addr(tok->e, &pack, lane, b),
                                          position,
                                          b,
@@ -349,10 +350,10 @@ static void emit_weighted_sum(opennpu_lower_token *tok, const tv_graph_node *n)
         size_t product_count = 0;
         for (uint32_t b = 0; b < count; b++) {
             at[b] = value_chunk_at(tok, chunks, first + b);
-            tok->epilogues[b] = (opennpu_lower_epilogue){
-                .scale = tok->m->probs_scale + at[b].head * opennpu_lower_vector_bytes(tok->m),
-                .out = opennpu_lower_token_value(tok, n->output)->at +
-                       ((uint64_t)at[b].head * s->head_dim + (first + b) % chunks * tok->m->k) * 4};
+            tok->epilogues[b] =
+                (opennpu_lower_epilogue){.scale = tok->m->probs_scale + at[b].head * opennpu_lower_vector_bytes(tok->m),
+                                         .out = opennpu_lower_token_value(tok, n->output)->at +
+                                                ((uint64_t)at[b].head * s->head_dim + at[b].from) * 4};
         }
         for (uint32_t t = first_position(tok, n); t <= tok->position; t++, product_count += count)
             set_weighted_sum_products(tok, n->attrs.cache, at, count, t, tok->list + product_count);

@@ -28,7 +28,7 @@ enum {
     OPENNPU_K_MAX = 64,
     OPENNPU_L_MAX = 32,
     OPENNPU_BANKS = 2,
-    OPENNPU_DECODE_CACHE_BITS = 13, /* a token of a small model has 1,700 words: most have their first entry */
+    OPENNPU_DECODE_CACHE_BITS = 13, /* most of the 1,700 words of a small model are found at their first hash */
     OPENNPU_DECODE_CACHE = 1 << OPENNPU_DECODE_CACHE_BITS
 };
 
