@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "harness.h"
+#include "opennpu.h"
 #include "trivet/trivet.h"
 
 enum {
@@ -25,8 +26,6 @@ enum {
     WORDS = 1 << 20,
     LINES = 200000,
     INSTRUCTIONS = 1000000,
-    VECTOR_INSTRUCTIONS = 1600000,
-    MMAS = 400000,
     EXECUTIONS = 1000000,
     GENERATED = 50000
 };
@@ -35,9 +34,10 @@ typedef struct bench_data {
     uint64_t *words;
     char *source;
     size_t source_size;
-    tv_codec *codec, *vector_codec;
-    tv_program *program, *vector_program, *lanes_program, *mma_program;
-    tv_config *config, *vector_config, *queue_config;
+    tv_codec *codec, *opennpu_codec;
+    tv_program *program;
+    tv_config *config, *queue_config;
+    opennpu_programs opennpu;
     char *queue;
     size_t queue_size;
     char queue_path[BENCH_PATH];
@@ -152,31 +152,20 @@ static void assemble(void *user)
     tv_program_free(program);
 }
 
-static void decode_vector(void *user)
+static void decode_opennpu(void *user)
 {
     bench_data *d = user;
     uint64_t sum = 0;
     for (int i = 0; i < WORDS; i++)
-        sum += (uint64_t)tv_codec_decode(d->vector_codec,
-                                         tv_program_word(d->vector_program, (uint64_t)i % VECTOR_INSTRUCTIONS), NULL);
+        sum += (uint64_t)tv_codec_decode(
+            d->opennpu_codec, tv_program_word(d->opennpu.all_units, (uint64_t)i % OPENNPU_INSTRUCTIONS), NULL);
     d->sink += sum;
 }
 
-static void run_vector(bench_data *d, const tv_program *program)
-{
-    tv_machine *machine;
-    tv_stats stats = {.size = sizeof stats};
-    if (tv_machine_new(d->vector_config, TV_MODE_FULL, NULL, &machine) != TV_OK ||
-        tv_machine_load(machine, program, NULL) != TV_OK || tv_machine_run(machine, NULL, NULL) != TV_OK)
-        exit(2);
-    tv_machine_stats(machine, &stats);
-    d->sink += stats.cycles;
-    tv_machine_free(machine);
-}
-
-static void simulate_vector(void *user) { run_vector(user, ((bench_data *)user)->vector_program); }
-static void simulate_lanes(void *user) { run_vector(user, ((bench_data *)user)->lanes_program); }
-static void simulate_mma(void *user) { run_vector(user, ((bench_data *)user)->mma_program); }
+static void run_opennpu(bench_data *d, const tv_program *program) { d->sink += opennpu_run(&d->opennpu, program); }
+static void simulate_all_units(void *data) { run_opennpu(data, ((bench_data *)data)->opennpu.all_units); }
+static void simulate_lanes(void *data) { run_opennpu(data, ((bench_data *)data)->opennpu.lanes); }
+static void simulate_mma(void *data) { run_opennpu(data, ((bench_data *)data)->opennpu.mma); }
 
 static void read_queue_file(bench_data *d)
 {
@@ -269,7 +258,7 @@ copy_lanes(void *user)
     enum { MOVES = sizeof moves / sizeof moves[0] };
     static lanes rows[32];
     bench_data *d = user;
-    for (unsigned i = 0; i < VECTOR_INSTRUCTIONS / MOVES; i++)
+    for (unsigned i = 0; i < OPENNPU_INSTRUCTIONS / MOVES; i++)
         for (unsigned k = 0; k < MOVES; k++) {
             for (unsigned r = 0; r < moves[k].count; r++)
                 rows[moves[k].rd + r] = rows[moves[k].rs1 + r];
@@ -351,62 +340,15 @@ static void generate_queue(bench_data *d, int entries)
         exit(3);
 }
 
-/* OpenNPU programs: independent integer operations on VX, VE and VR and in FP32; outer products; VX and VR operations
- * mixed with outer products and table lookups. */
-static void prepare_vector(bench_data *d)
-{
-    static const char start[] =
-        "        .target opennpu\n        .option proposed\n        bcast.imm vx1, 1\n        bcast.imm vx2, 77\n      "
-        "  bcast.imm vx3, -3\n"
-        "        bcast.imm vx8, 5\n        bcast.imm vx9, 1\n        bcast.imm vx10, 99\n        vcvt_s32_s8 vr4, vx2\n"
-        "        vcvt_s32_s8 vr5, vx3\n        vcvt_f32_s8 vr6, vx2\n        vcvt_f32_s8 vr7, vx3\n        .rept "
-        "100000\n";
-    static const char lanes[] = "        vadd vx4, vx1, vx2\n        vmul.sat ve6, ve4, ve5\n        vadd vr4, vr4, "
-                                "vr5\n        vfadd vr7, vr6, vr7\n"
-                                "        vxor vx5, vx4, vx3\n        vadd.sat ve7, ve6, ve4\n        vmul vr5, vr4, "
-                                "vr5\n        vfmul vr6, vr7, vr6\n"
-                                "        vsub.sat vx6, vx5, vx1\n        vmax ve4, ve7, ve5\n        vsra vr5, vr4, "
-                                "vr5\n        vfma vr7, vr6, vr7, vr6\n"
-                                "        vmin vx7, vx6, vx2\n        vsub ve5, ve4, ve7\n        vsub vr4, vr5, vr4\n  "
-                                "      vfsub vr6, vr7, vr6\n        .endr\n";
-    static const char mmas[] = "        mma.keep vx1, vx2\n        mma.keep vx3, vx1\n        mma.keep vx2, vx3\n      "
-                               "  mma.keep vx8, vx10\n        .endr\n";
-    static const char all_units[] =
-        "        vadd vx1, vx2, vx3\n        vmul.sat vx4, vx1, vx2\n        mma.keep vx5, vx6\n        vlut.a vx7, "
-        "vx4\n"
-        "        vadd vr4, vr5, vr6\n        vsub.sat vr7, vr4, vr5\n        mma.keep vx6, vx5\n        vxor vx8, vx7, "
-        "vx1\n"
-        "        vmax vx9, vx8, vx2\n        vmul vr6, vr5, vr7\n        mma.keep vx5, vx7\n        vlut.b vx10, vx9\n"
-        "        vsra vr5, vr6, vr4\n        vadd.sat vx11, vx10, vx1\n        mma.keep vx6, vx7\n        vsub vx12, "
-        "vx11, vx2\n"
-        "        .endr\n";
-    const struct {
-        const char *start, *body;
-        tv_program **program;
-    } programs[] = {{start, lanes, &d->lanes_program},
-                    {start, mmas, &d->mma_program},
-                    {"        .target opennpu\n        .rept 100000\n", all_units, &d->vector_program}};
-    const tv_program_options options = {.size = sizeof options, .line_limit = 4000000};
-    if (tv_codec_new("opennpu", NULL, &d->vector_codec) != TV_OK ||
-        tv_config_new("opennpu", NULL, &d->vector_config) != TV_OK)
-        exit(3);
-    for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
-        char text[4000];
-        int n = snprintf(text, sizeof text, "%s%s", programs[i].start, programs[i].body);
-        if (tv_program_assemble("vector.s", text, (size_t)n, &options, NULL, programs[i].program) != TV_OK)
-            exit(3);
-    }
-}
-
 static void prepare_data(bench_data *d, bool queue)
 {
     static const char loop[] = "        .target pccx\n        .rept 500000\n        memset fmap_shape[1], 1, 2, 3\n"
                                "        cvo.exp l2[8], l2[0], len=8\n        .endr\n";
     uint64_t state = 1;
-    prepare_vector(d);
+    opennpu_prepare(&d->opennpu);
     d->words = malloc(WORDS * sizeof *d->words);
     if (!d->words || tv_codec_new("pccx", NULL, &d->codec) != TV_OK ||
-        tv_config_new("pccx", NULL, &d->config) != TV_OK ||
+        tv_codec_new("opennpu", NULL, &d->opennpu_codec) != TV_OK || tv_config_new("pccx", NULL, &d->config) != TV_OK ||
         tv_program_assemble("loop.s", loop, strlen(loop), NULL, NULL, &d->program) != TV_OK)
         exit(3);
     for (int i = 0; i < WORDS; i++)
@@ -524,12 +466,12 @@ int main(int argc, char **argv)
         {"pccx assembler", "M lines/s", "`count newlines`", LINES, 1e6, 600, assemble, count_newlines},
         {"pccx MEMSET + CVO of 8, executed and timed", "M instructions/s", "`sum words`", INSTRUCTIONS, 1e6, 5200,
          simulate, sum_words},
-        {"opennpu decode", "M words/s", "`sum words`", WORDS, 1e6, 28, decode_vector, sum_words},
-        {"opennpu, K = 64: mix of VX/VE/VR integer and FP32", "M instructions/s", "`copy lanes`", VECTOR_INSTRUCTIONS,
+        {"opennpu decode", "M words/s", "`sum words`", WORDS, 1e6, 28, decode_opennpu, sum_words},
+        {"opennpu, K = 64: mix of VX/VE/VR integer and FP32", "M instructions/s", "`copy lanes`", OPENNPU_INSTRUCTIONS,
          1e6, 4, simulate_lanes, copy_lanes},
-        {"opennpu, K = 64: mma", "M mma/s", "`sum words`", MMAS, 1e6, 240, simulate_mma, sum_words},
-        {"opennpu, K = 64: VX/VR, a quarter MMA, LUT", "M instructions/s", "`sum words`", VECTOR_INSTRUCTIONS, 1e6, 90,
-         simulate_vector, sum_words},
+        {"opennpu, K = 64: mma", "M mma/s", "`sum words`", OPENNPU_MMAS, 1e6, 240, simulate_mma, sum_words},
+        {"opennpu, K = 64: VX/VR, a quarter MMA, LUT", "M instructions/s", "`sum words`", OPENNPU_INSTRUCTIONS, 1e6, 90,
+         simulate_all_units, sum_words},
         {"cmdq file of a million entries, JSON: read, checked, timed", "MB/s", "`sum bytes`", 0, 1e6, 35,
          run_queue_file, sum_queue},
         {"cmdq reader, a million entries", "MB/s", "`sum bytes`", 0, 1e6, 0, read_queue, sum_queue},
@@ -557,11 +499,8 @@ int main(int argc, char **argv)
     tv_program_free(data.queue_program);
     tv_config_free(data.queue_config);
     free(data.queue);
-    tv_program_free(data.vector_program);
-    tv_program_free(data.lanes_program);
-    tv_program_free(data.mma_program);
-    tv_config_free(data.vector_config);
-    tv_codec_free(data.vector_codec);
+    opennpu_fini(&data.opennpu);
+    tv_codec_free(data.opennpu_codec);
     tv_program_free(data.program);
     tv_config_free(data.config);
     tv_codec_free(data.codec);

@@ -12,6 +12,7 @@
 #include "../tests/unit/random_model.h"
 #include "ceilings.h"
 #include "harness.h"
+#include "opennpu.h"
 #include "trivet/llm.h"
 #include "trivet/trivet.h"
 
@@ -137,6 +138,7 @@ typedef struct server {
     uint32_t positions; /* used so far */
     tv_llm *llm;
     tv_llm_session *session;
+    opennpu_programs opennpu; /* from the first `lanes` on */
 } server;
 
 typedef struct request {
@@ -192,6 +194,17 @@ static void run_request(server *s, const request *q)
            (double)(last.macs - first.macs), (double)(last.instructions - first.instructions) / all);
 }
 
+static double lanes_seconds(server *s)
+{
+    enum { RUNS = 8 }; /* about as long as a session of OpenNPU */
+    if (!s->opennpu.lanes)
+        opennpu_prepare(&s->opennpu);
+    double start = bench_seconds();
+    for (int i = 0; i < RUNS; i++)
+        opennpu_run(&s->opennpu, s->opennpu.lanes);
+    return (bench_seconds() - start) / RUNS / OPENNPU_INSTRUCTIONS;
+}
+
 bool language_serve(void)
 {
     char line[LINE];
@@ -201,6 +214,8 @@ bool language_serve(void)
         request q;
         if (strcmp(line, "read\n") == 0) {
             printf("{\"seconds\": %.6g}\n", 1 / bench_read_bandwidth());
+        } else if (strcmp(line, "lanes\n") == 0) {
+            printf("{\"seconds\": %.6g}\n", lanes_seconds(&s));
         } else {
             ok = sscanf(line, "%15[^\t]\t%4095[^\t]\t%u\t%d\t%15[^\t]\t%u", q.kind, q.path, &q.threads, &q.tokens,
                         q.target, &q.bits) == 6 &&
@@ -210,6 +225,7 @@ bool language_serve(void)
         }
         fflush(stdout);
     }
+    opennpu_fini(&s.opennpu);
     tv_llm_session_free(s.session);
     tv_llm_free(s.llm);
     return ok;

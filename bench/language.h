@@ -12,7 +12,8 @@ bool language_write(const char *shape, const char *path);
  * TARGET, BITS with tabs between them: `decode` generates TOKENS tokens in a new session, after a prompt of 5;
  * `continue` does so in the session of the line before, if it is the same and has room; `prefill` is a prompt of
  * TOKENS. The results are the seconds per token or of the prompt, and the multiply-adds and instructions per second of
- * the session. `read`: seconds per byte of reading memory. Returns false on another line. */
+ * the session. `read`: seconds per byte of reading memory. `lanes`: seconds per instruction of OpenNPU's mix. Returns
+ * false on another line. */
 bool language_serve(void);
 
 /* Opens and quantizes the model in `path` for a machine, with weights of `bits` bits, and prints one line of JSON: the
