@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of language models: sessions of Trivet and, between them, llama.cpp on the same weights with as many threads.
 
-A round measures llama.cpp, then Trivet, then llama.cpp again; its ratio relates Trivet to the mean of the two. What a
-row states is the median over the rounds, so a moment in which the host is slow affects both. Without the peer, a row
-that is compared with it has neither ratio nor goal."""
+A round measures llama.cpp, then Trivet, then llama.cpp again, with one thread and then with two; a ratio relates Trivet to
+the mean of what is before and after it, or two threads to one. What a row states is the median over the rounds, so a
+moment in which the host is slow affects both. A ceiling of the host is measured in the same process as the session.
+Without the peer, a row that is compared with it has neither ratio nor goal."""
 
+import collections
 import json
 import os
 import statistics
@@ -14,15 +16,19 @@ import time
 
 BENCH = os.path.dirname(os.path.abspath(__file__))
 
-# name, kind, model, target, weight bits, tokens, type of the peer's weights, goals for one and two threads
+# The goals, for one and two threads, are relative to llama.cpp with `peer_model`, or to a ceiling of the host.
+Session = collections.namedtuple("Session", "name kind model target bits tokens peer_model goal goal_two")
+# What the session measured; seconds of llama.cpp, and those of the ceiling for a byte or an instruction, None without.
+Round = collections.namedtuple("Round", "own peer ceiling")
+
 SESSIONS = [
-    ("decode of 110M, cmdq W8", "decode", "110M", "cmdq", 8, 24, "Q8_0", 0.9, 0.85),
-    ("decode of 110M, cmdq W4", "decode", "110M", "cmdq", 4, 24, "Q4_0", 1.05, 0.85),
-    ("decode of 110M, pccx W4", "decode", "110M", "pccx", 4, 24, "Q4_0", 1.05, 0.85),
-    ("prefill of 256 tokens of 110M, cmdq W4", "prefill", "110M", "cmdq", 4, 256, "Q4_0", 1.5, 1.2),
-    ("prefill of 256 tokens of 110M, pccx W4", "prefill", "110M", "pccx", 4, 256, None, 0.4, None),
-    ("decode of 1.1B, cmdq W4", "continue", "1.1B", "cmdq", 4, 8, None, 0.75, None),
-    ("session of 1.2M, opennpu", "decode", "1.2M", "opennpu", 0, 200, None, 0.7, None),
+    Session("decode of 110M, cmdq W8", "decode", "110M Q8_0", "cmdq", 8, 24, "110M Q8_0", 0.9, 0.85),
+    Session("decode of 110M, cmdq W4", "decode", "110M Q8_0", "cmdq", 4, 24, "110M Q4_0", 1.05, 0.85),
+    Session("decode of 110M, pccx W4", "decode", "110M Q8_0", "pccx", 4, 24, "110M Q4_0", 1.05, 0.85),
+    Session("prefill of 256 tokens of 110M, cmdq W4", "prefill", "110M Q8_0", "cmdq", 4, 256, "110M Q4_0", 1.5, 1.2),
+    Session("prefill of 256 tokens of 110M, pccx W4", "prefill", "110M Q8_0", "pccx", 4, 256, "110M Q4_0", 0.4, None),
+    Session("decode of 1.1B, cmdq W4", "continue", "1.1B Q4_0", "cmdq", 4, 8, None, 0.75, None),
+    Session("session of 1.2M, opennpu", "decode", "1.2M", "opennpu", 0, 200, "1.2M", 0.7, None),
 ]
 TWO = ", 2 threads"
 SCALING = ": 2 threads against 1"
@@ -34,8 +40,8 @@ PARAMETERS_1100M = 22 * (2 * 2048 * 2048 + 2 * 2048 * 256 + 3 * 2048 * 5632) + 3
 def selected(word):
     """The sessions with the numbers of threads of their rows that `word` selects."""
     for session in SESSIONS:
-        names = {1: [session[0]], 2: [session[0] + TWO, session[0] + SCALING]}
-        if session[1] == "continue":  # one thread reads memory at its full bandwidth
+        names = {1: [session.name], 2: [session.name + TWO, session.name + SCALING]}
+        if session.kind == "continue":  # one thread reads memory at its full bandwidth
             names = {1: names[1]}
         found = [n for n in names if any(word in name for name in names[n])]
         if found:
@@ -43,7 +49,7 @@ def selected(word):
 
 
 def row_names():
-    return [session[0] + (TWO if n == 2 else "") for session, threads in selected("") for n in threads]
+    return [session.name + (TWO if n == 2 else "") for session, threads in selected("") for n in threads]
 
 
 class Server:
@@ -84,89 +90,86 @@ class Sessions:
         return "kernels %s: %s" % (about["variant"], about["simd"]) if about else "not available"
 
     def measure_peer(self, session, threads):
-        """Seconds of llama.cpp, or of an instruction of OpenNPU's mix. None: the session has no peer."""
-        _, kind, _, target, _, tokens, weights = session[:7]
-        if target == "opennpu" and threads == 1:
-            return self.ours.ask("lanes")["seconds"]
-        if not self.peer_about or not weights:
+        """Seconds of llama.cpp, for a token or a prompt; None without it."""
+        if not self.peer_about or not session.peer_model:
             return None
-        found = self.peer.ask(kind, self.bench.model("110M " + weights), threads, tokens)
+        found = self.peer.ask(session.kind, self.bench.model(session.peer_model), threads, session.tokens)
         if threads > 1:
             time.sleep(PEER_SPINS)
         return found and found["seconds"]
 
-    def measure(self, session, threads):
-        """Rounds of (result of ours, seconds of the peer or None, seconds per byte of reading memory or None)."""
-        name, kind, model, target, bits, tokens = session[:6]
-        path = self.bench.model({"110M": "110M Q8_0", "1.1B": "1.1B Q4_0"}.get(model, model))
-        rounds, before = [], self.measure_peer(session, threads)
-        for _ in range(self.bench.options.runs):
-            read = self.ours.ask("read")["seconds"] if kind == "continue" else None
-            own = self.ours.ask(kind, path, threads, tokens, target, bits)
-            if own is None:
-                raise RuntimeError(name + " failed")
-            after = self.measure_peer(session, threads)
-            rounds.append((own, (before + after) / 2 if before and after else None, read))
-            before = after
-        return rounds
+    def measure_ceiling(self, session, threads):
+        """Seconds for a byte of memory that is read or an instruction of OpenNPU's mix; None: not of this session."""
+        request = "read" if session.kind == "continue" else "lanes" if session.target == "opennpu" else None
+        return self.ours.ask(request)["seconds"] if request and threads == 1 else None
 
-    def rows_of(self, session, threads, host):
-        name, kind, _, _, _, tokens, weights, goal, goal_two = session
-        rounds = self.measure(session, threads)
-        full, seconds = name + (TWO if threads == 2 else ""), [own["seconds"] for own, _, _ in rounds]
-        goal = goal_two if threads == 2 else goal
-        if kind == "prefill" and not weights:
-            rates = [own["macs"] / own["seconds"] / 1e9 for own, _, _ in rounds]
-            row = self.row(full, "GMAC/s", rates, better="higher", goal=goal)
+    def measure(self, session, threads):
+        """A round: llama.cpp and the ceiling before the session and after it."""
+        def beside():
+            return self.measure_peer(session, threads), self.measure_ceiling(session, threads)
+
+        before = beside()
+        own = self.ours.ask(session.kind, self.bench.model(session.model), threads, session.tokens, session.target,
+                            session.bits)
+        if own is None:
+            raise RuntimeError(session.name + " failed")
+        return Round(own, *(b and a and (b + a) / 2 for b, a in zip(before, beside())))
+
+    def rows_of(self, session, threads, rounds, host):
+        name, goal = session.name + (TWO if threads == 2 else ""), session.goal_two if threads == 2 else session.goal
+        if session.kind == "prefill" and session.target == "pccx":
+            rates = [r.own["macs"] / r.own["seconds"] / 1e9 for r in rounds]
+            row = self.row(name, "GMAC/s", rates, better="higher", goal=goal)
             if threads == 2:  # the peak is that of one thread
                 return [row]
             if not host.get("u4s8"):
                 row.pop("goal")
                 return [row]
             return [row | {"of": "u4 x s8 peak", "reached": row["median"] / host["u4s8"]}]
-        if kind == "continue":
+        if session.kind == "continue":
             weight_bytes = PARAMETERS_1100M * (0.5 + 4 / 32)
-            rates = [weight_bytes / s / 1e9 for s in seconds]
-            reached = statistics.median(weight_bytes / own["seconds"] * read for own, _, read in rounds)
-            return [self.row(full, "GB/s", rates, better="higher", goal=goal) |
+            rates = [weight_bytes / r.own["seconds"] / 1e9 for r in rounds]
+            reached = statistics.median(weight_bytes / r.own["seconds"] * r.ceiling for r in rounds)
+            return [self.row(name, "GB/s", rates, better="higher", goal=goal) |
                     {"of": "read bandwidth", "reached": reached}]
-        if not weights:
-            rates = [own["instructions_per_second"] for own, _, _ in rounds]
-            row = self.row(full, "M instructions/s", [rate / 1e6 for rate in rates], better="higher", goal=goal)
+        if session.target == "opennpu":
+            rates = [r.own["instructions_per_second"] for r in rounds]
+            row = self.row(name, "M instructions/s", [rate / 1e6 for rate in rates], better="higher", goal=goal)
             if threads == 2:
                 return [row]
-            reached = statistics.median(rate * lanes for rate, (_, lanes, _) in zip(rates, rounds))
+            reached = statistics.median(rate * r.ceiling for rate, r in zip(rates, rounds))
             return [row | {"of": "the mix of K = 64", "reached": reached}]
-        amount = tokens if kind == "prefill" else 1
-        row = self.row(full, "tokens/s", [amount / s for s in seconds], better="higher")
-        if rounds[0][1] is None:
+        amount = session.tokens if session.kind == "prefill" else 1
+        row = self.row(name, "tokens/s", [amount / r.own["seconds"] for r in rounds], better="higher")
+        if not rounds[0].peer:
             return [row]
-        with_kernels = "llama.cpp (%s)" % self.peer_about["variant"]
-        ratio = statistics.median(peer / own["seconds"] for own, peer, _ in rounds)
-        about = "%s %s of 110M %s, beside %s W%d%s" % (with_kernels, kind, weights, session[3], session[4],
-                                                        TWO if threads == 2 else "")
-        peer_row = self.row(about, "tokens/s", [amount / peer for _, peer, _ in rounds], better="higher")
-        return [row | {"of": "llama.cpp " + weights, "reached": ratio, "goal": goal},
-                peer_row]
+        ratio = statistics.median(r.peer / r.own["seconds"] for r in rounds)
+        about = "llama.cpp (%s) %s of %s, beside %s W%d%s" % (
+            self.peer_about["variant"], session.kind, session.peer_model, session.target, session.bits,
+            TWO if threads == 2 else "")
+        peer_row = self.row(about, "tokens/s", [amount / r.peer for r in rounds], better="higher")
+        return [row | {"of": "llama.cpp " + session.peer_model.split()[1], "reached": ratio, "goal": goal}, peer_row]
 
-    def scaling_row(self, name, one, two):
-        """Two threads relative to one. The goal is set only where llama.cpp reaches it."""
-        value = two[0]["median"] / one[0]["median"]
-        row = self.row(name + SCALING, "times", [value], better="higher")
-        if len(one) > 1 and len(two) > 1:
-            peer = two[1]["median"] / one[1]["median"]
-            row |= {"of": "1; llama.cpp %.2f" % peer, "reached": value}
+    def scaling_row(self, session, one, two):
+        """Two threads relative to one, round by round. The goal is set only where llama.cpp reaches it."""
+        ratios = [a.own["seconds"] / b.own["seconds"] for a, b in zip(one, two)]
+        row = self.row(session.name + SCALING, "times", ratios, better="higher")
+        if one[0].peer and two[0].peer:
+            peer = statistics.median(a.peer / b.peer for a, b in zip(one, two))
+            row |= {"of": "1; llama.cpp %.2f" % peer, "reached": row["median"]}
             if peer >= SCALING_GOAL:
                 row["goal"] = SCALING_GOAL
         return row
 
     def rows(self, word, host, thread_count):
         for session, numbers in selected(word):
-            found = {}
+            numbers = [threads for threads in numbers if threads <= thread_count]
+            found = {threads: [] for threads in numbers}
+            for i in range(self.bench.options.runs):
+                self.bench.note("%s, round %d" % (session.name, i + 1))
+                for threads in numbers:
+                    found[threads].append(self.measure(session, threads))
             for threads in numbers:
-                if threads <= thread_count:
-                    self.bench.note("%s, %d threads" % (session[0], threads))
-                    found[threads] = self.rows_of(session, threads, host)
-                    yield from found[threads]
-            if 1 in found and 2 in found:
-                yield self.scaling_row(session[0], found[1], found[2])
+                yield from self.rows_of(session, threads, found[threads], host)
+            if len(numbers) == 2:
+                yield self.scaling_row(session, found[1], found[2])
