@@ -18,7 +18,8 @@ enum { ROUNDS = 200 };
 /* Also infinities, NaN and subnormals. */
 static uint16_t any_bf16(unit_rng *rng)
 {
-    static const uint16_t corners[] = {0, 0x8000, 0x7F80, 0xFF80, 0x7FC0, 0x0001, 0x807F, 0x0080, 0x7F7F, 0x3F80};
+    static const uint16_t corners[] = {0,      0x8000, 0x7F80, 0xFF80, 0x7FC0, 0xFFFF,
+                                       0x0001, 0x807F, 0x0080, 0x7F7F, 0x3F80};
     return unit_below(rng, 20) ? (uint16_t)(0x3C00 + unit_below(rng, 0x600) + (unit_below(rng, 2) << 15))
                                : corners[unit_below(rng, TV_COUNTOF(corners))];
 }

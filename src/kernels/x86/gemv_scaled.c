@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scaled matrix-vector products with AVX2 and AVX-512: 8 or 16 rows of one, two or four beats at a time. A tree of
+/* Scaled matrix-vector products with AVX2 and AVX-512: 16 rows of one, two or four beats at a time. A tree of
  * additions leaves the sum of each row in its lane, and the sums stay in registers until they are BF16. Other row
  * lengths use the general product kernel. Weights are made unsigned (w + 8) for the multiply instructions; 8 times the
  * sum of the activations is subtracted. */
@@ -15,7 +15,6 @@
 #define TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 
 enum {
-    ROWS_AVX2 = 8,
     ROWS = 16,
     HALF = TV_S4_BLOCK / 2,
     FLIP_NIBBLES = 0x88,
@@ -29,6 +28,7 @@ enum {
 /* The activations of even and of odd index, by vectors of weights; a single beat is repeated for two rows. */
 typedef struct packed_input_avx2 {
     __m256i even[2], odd[2];
+    ptrdiff_t ahead; /* see tv_gemv_scaled_args */
 } packed_input_avx2;
 
 TARGET_AVX2 TV_INLINE __m256i load256(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
@@ -41,6 +41,7 @@ TARGET_AVX2 TV_INLINE __m256i load_beat_twice(const int8_t *p)
 TARGET_AVX2 TV_INLINE packed_input_avx2 load_input_avx2(const tv_gemv_scaled_args *r, unsigned beats)
 {
     packed_input_avx2 o;
+    o.ahead = r->ahead;
     const int8_t *even = r->packed, *odd = r->packed + HALF;
     o.even[0] = beats == 1 ? load_beat_twice(even) : load256(even);
     o.odd[0] = beats == 1 ? load_beat_twice(odd) : load256(odd);
@@ -66,44 +67,103 @@ TARGET_AVX2 TV_INLINE __m256i multiply_row_avx2(const uint8_t *w, unsigned beats
     return beats == 4 ? _mm256_add_epi16(products, multiply_vector_avx2(w + 32, o, 1)) : products;
 }
 
-/* The sums of four rows, or with one beat of eight, in the lanes of each half of a vector. */
-TARGET_AVX2 TV_INLINE __m256i sum_four_avx2(const uint8_t *w, unsigned beats, const packed_input_avx2 *o)
+/* Adds neighbors: two totals of `a` and two of `b` in the lanes of each half. */
+TARGET_AVX2 TV_INLINE __m256i sum_pairs_avx2(__m256i a, __m256i b)
 {
-    const size_t step = beats == 1 ? 2 * BEAT_BYTES : beats * BEAT_BYTES;
-    __m256i pair[2];
-    for (unsigned i = 0; i < 2; i++) {
-        __m256i a = multiply_row_avx2(w + 2 * i * step, beats, o),
-                b = multiply_row_avx2(w + (2 * i + 1) * step, beats, o);
-        __m256i sums = _mm256_add_epi16(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
-        pair[i] = _mm256_madd_epi16(sums, _mm256_set1_epi16(1));
+    __m256i sums = _mm256_add_epi16(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+    return _mm256_madd_epi16(sums, _mm256_set1_epi16(1));
+}
+
+/* Four totals in the lanes of each half. */
+TARGET_AVX2 TV_INLINE __m256i sum_quads_avx2(const __m256i pairs[2])
+{
+    return _mm256_add_epi32(_mm256_unpacklo_epi64(pairs[0], pairs[1]), _mm256_unpackhi_epi64(pairs[0], pairs[1]));
+}
+
+/* Sums of even and of odd index: of the vectors of eight rows, later of 16 rows, as their BF16 results are rounded. */
+typedef struct sums_avx2 {
+    __m256i even, odd;
+} sums_avx2;
+
+/* Eight vectors of products, `step` bytes of weights apart. Prefetches the weights that follow. */
+TARGET_AVX2 TV_INLINE sums_avx2 sum_eight_avx2(const uint8_t *w, size_t step, unsigned beats,
+                                               const packed_input_avx2 *o)
+{
+    __m256i even[2], odd[2];
+    for (unsigned i = 0; i < 2; i++, w += 4 * step) {
+        __m256i v[4];
+        for (size_t next = 0; next < 4 * step; next += LINE)
+            _mm_prefetch((const char *)w + o->ahead + next, _MM_HINT_T1);
+        for (unsigned k = 0; k < 4; k++)
+            v[k] = multiply_row_avx2(w + k * step, beats, o);
+        even[i] = sum_pairs_avx2(v[0], v[2]);
+        odd[i] = sum_pairs_avx2(v[1], v[3]);
     }
-    return _mm256_add_epi32(_mm256_unpacklo_epi64(pair[0], pair[1]), _mm256_unpackhi_epi64(pair[0], pair[1]));
+    return (sums_avx2){sum_quads_avx2(even), sum_quads_avx2(odd)};
 }
 
-/* The sums of eight rows, one lane each. */
-TARGET_AVX2 TV_INLINE __m256i sum_rows_avx2(const uint8_t *w, unsigned beats, const packed_input_avx2 *o)
+/* The low half of both, then the high half of both. */
+TARGET_AVX2 TV_INLINE sums_avx2 exchange_halves_avx2(__m256i a, __m256i b)
 {
-    __m256i first = sum_four_avx2(w, beats, o);
-    if (beats == 1) /* even rows in the low half, odd rows in the high half */
-        return _mm256_permutevar8x32_epi32(first, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-    __m256i second = sum_four_avx2(w + 4 * beats * BEAT_BYTES, beats, o);
-    return _mm256_add_epi32(_mm256_permute2x128_si256(first, second, 0x20),
-                            _mm256_permute2x128_si256(first, second, 0x31));
+    return (sums_avx2){_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31)};
 }
 
-TARGET_AVX2 TV_INLINE __m128i load128(const void *p) { return _mm_loadu_si128((const __m128i *)p); }
+TARGET_AVX2 TV_INLINE __m256i add_halves_avx2(__m256i a, __m256i b)
+{
+    sums_avx2 halves = exchange_halves_avx2(a, b);
+    return _mm256_add_epi32(halves.even, halves.odd);
+}
 
-/* Scales eight rows, accumulates and stores them; `scales` may be NULL. */
-TARGET_AVX2 TV_INLINE void store_rows_avx2(const tv_gemv_scaled_args *r, __m256i sums, const uint8_t *scales,
-                                           uint8_t *out)
+/* The sums of 16 rows. */
+TARGET_AVX2 TV_INLINE sums_avx2 sum_rows_avx2(const uint8_t *w, unsigned beats, const packed_input_avx2 *o)
+{
+    const size_t bytes = beats * BEAT_BYTES;
+    if (beats == 1) { /* vector k has row 2k in its low half and row 2k + 1 in its high half */
+        sums_avx2 s = sum_eight_avx2(w, 2 * bytes, 1, o);
+        return exchange_halves_avx2(_mm256_unpacklo_epi32(s.even, s.odd), _mm256_unpackhi_epi32(s.even, s.odd));
+    }
+    sums_avx2 first = sum_eight_avx2(w, bytes, beats, o), second = sum_eight_avx2(w + 8 * bytes, bytes, beats, o);
+    return (sums_avx2){add_halves_avx2(first.even, second.even), add_halves_avx2(first.odd, second.odd)};
+}
+
+/* Not inlined, because it is rare and needs registers. */
+TARGET_AVX2 __attribute__((noinline)) static __m256i round_any_avx2(__m256 even, __m256 odd)
+{
+    return tv_bf16_flushed_from_f32_2x8(even, odd);
+}
+
+/* As tv_bf16_flushed_from_f32, of 16 numbers. */
+TARGET_AVX2 TV_INLINE __m256i round_rows_avx2(__m256 even, __m256 odd)
+{
+    __m256i rounded =
+        tv_bf16_interleave_2x8(_mm256_srli_epi32(tv_bf16_high_from_f32_x8(even), 16), tv_bf16_high_from_f32_x8(odd));
+    __m256i any =
+        _mm256_or_si256(tv_bf16_may_be_tiny_x16(rounded), _mm256_castps_si256(_mm256_cmp_ps(even, odd, _CMP_UNORD_Q)));
+    return _mm256_movemask_epi8(any) == 0 ? rounded : round_any_avx2(even, odd);
+}
+
+TARGET_AVX2 TV_INLINE __m256 scale_sums_avx2(const tv_gemv_scaled_args *r, __m256i sums)
 {
     __m256i exact = _mm256_sub_epi32(sums, _mm256_set1_epi32(8 * r->sum));
-    __m256 y = _mm256_mul_ps(_mm256_cvtepi32_ps(exact), _mm256_set1_ps(r->vector_scale));
-    if (scales)
-        y = _mm256_mul_ps(y, tv_bf16_to_f32_x8(load128(scales)));
-    if (r->add)
-        y = _mm256_add_ps(y, tv_bf16_to_f32_x8(load128(out)));
-    _mm_storeu_si128((__m128i *)(void *)out, tv_bf16_flushed_from_f32_x8(y));
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(exact), _mm256_set1_ps(r->vector_scale));
+}
+
+/* Scales 16 rows, accumulates and stores them; `scales` may be NULL. */
+TARGET_AVX2 TV_INLINE void store_rows_avx2(const tv_gemv_scaled_args *r, sums_avx2 sums, const uint8_t *scales,
+                                           uint8_t *out)
+{
+    __m256 even = scale_sums_avx2(r, sums.even), odd = scale_sums_avx2(r, sums.odd);
+    if (scales) {
+        __m256i factors = load256(scales);
+        even = _mm256_mul_ps(even, tv_bf16_even_to_f32_x8(factors));
+        odd = _mm256_mul_ps(odd, tv_bf16_odd_to_f32_x8(factors));
+    }
+    if (r->add) {
+        __m256i old = load256(out);
+        even = _mm256_add_ps(even, tv_bf16_even_to_f32_x8(old));
+        odd = _mm256_add_ps(odd, tv_bf16_odd_to_f32_x8(old));
+    }
+    _mm256_storeu_si256((__m256i *)(void *)out, round_rows_avx2(even, odd));
 }
 
 TARGET_AVX2 TV_INLINE void multiply_short_rows_avx2(const tv_gemv_scaled_args *r, unsigned beats)
@@ -111,15 +171,13 @@ TARGET_AVX2 TV_INLINE void multiply_short_rows_avx2(const tv_gemv_scaled_args *r
     const packed_input_avx2 o = load_input_avx2(r, beats);
     const size_t bytes = beats * BEAT_BYTES;
     size_t at = 0;
-    for (; at + ROWS_AVX2 <= r->rows; at += ROWS_AVX2) {
+    for (; at + ROWS <= r->rows; at += ROWS) {
         const uint8_t *w = r->weights + at * bytes;
-        for (size_t next = 0; next < ROWS_AVX2 * bytes; next += LINE)
-            _mm_prefetch((const char *)w + r->ahead + next, _MM_HINT_T1);
         store_rows_avx2(r, sum_rows_avx2(w, beats, &o), r->scales ? r->scales + 2 * at : NULL, r->out + 2 * at);
     }
     if (at < r->rows) {
         size_t left = r->rows - at;
-        uint8_t rest[ROWS_AVX2 * HALF] = {0}, scales[2 * ROWS_AVX2] = {0}, out[2 * ROWS_AVX2] = {0};
+        uint8_t rest[ROWS * HALF] = {0}, scales[2 * ROWS] = {0}, out[2 * ROWS] = {0};
         memcpy(rest, r->weights + at * bytes, left * bytes);
         memcpy(out, r->out + 2 * at, 2 * left);
         if (r->scales)
