@@ -40,9 +40,10 @@ PARAMETERS_1100M = 22 * (2 * 2048 * 2048 + 2 * 2048 * 256 + 3 * 2048 * 5632) + 3
 def selected(word):
     """The sessions with the numbers of threads of their rows that `word` selects."""
     for session in SESSIONS:
-        names = {1: [session.name], 2: [session.name + TWO, session.name + SCALING]}
+        scaling = session.name + SCALING  # needs both
+        names = {1: [session.name, scaling], 2: [session.name + TWO, scaling]}
         if session.kind == "continue":  # one thread reads memory at its full bandwidth
-            names = {1: names[1]}
+            names = {1: [session.name]}
         found = [n for n in names if any(word in name for name in names[n])]
         if found:
             yield session, found
