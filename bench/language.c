@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A language model of 110 million parameters with random weights: opening, quantizing, prefill and decoding. */
+/* A language model of 110 million parameters with random weights: opening, quantizing, prefill and decoding; ceilings
+ * beside them. */
 #include "language.h"
 
 #include <inttypes.h>

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of language models: sessions of Trivet and, between them, llama.cpp on the same weights with as many threads.
 
-A round measures llama.cpp, then Trivet, then llama.cpp again, with one thread and then with two; a ratio relates Trivet to
-the mean of what is before and after it, or two threads to one. What a row states is the median over the rounds, so a
-moment in which the host is slow affects both. A ceiling of the host is measured in the same process as the session.
-Without the peer, a row that is compared with it has neither ratio nor goal."""
+A round measures llama.cpp, then Trivet, then llama.cpp again, with one thread and then with two; a ratio relates
+Trivet to the mean of what is before and after it, or two threads to one. What a row states is the median over the
+rounds, so a moment in which the host is slow affects both. A ceiling of the host is measured in the same process as
+the session. Without the peer, a row that is compared with it has neither ratio nor goal."""
 
 import collections
 import json
@@ -16,9 +16,11 @@ import time
 
 BENCH = os.path.dirname(os.path.abspath(__file__))
 
-# The goals, for one and two threads, are relative to llama.cpp with `peer_model`, or to a ceiling of the host.
+# The goals, for one and two threads, are relative to llama.cpp with `peer_model`; those of prefill with pccx, of
+# `continue` and of OpenNPU to a ceiling of the host.
 Session = collections.namedtuple("Session", "name kind model target bits tokens peer_model goal goal_two")
-# What the session measured; seconds of llama.cpp, and those of the ceiling for a byte or an instruction, None without.
+# Of one number of threads: what the session measured; the seconds of llama.cpp, and those of the ceiling for a byte or
+# an instruction. None: there is no such peer or ceiling.
 Round = collections.namedtuple("Round", "own peer ceiling")
 
 SESSIONS = [
@@ -33,17 +35,21 @@ SESSIONS = [
 TWO = ", 2 threads"
 SCALING = ": 2 threads against 1"
 SCALING_GOAL = 1.6
-PEER_SPINS = 0.5  # seconds; after its work ggml's threads poll for a tenth of one, on a processor that the next row needs
+PEER_SPINS = 0.5  # seconds; after its work ggml's threads poll for a tenth of one, on a processor that is needed next
 PARAMETERS_1100M = 22 * (2 * 2048 * 2048 + 2 * 2048 * 256 + 3 * 2048 * 5632) + 32000 * 2048
 
 
-def selected(word):
-    """The sessions with the numbers of threads of their rows that `word` selects."""
+class Ended(Exception):
+    """The process that runs the sessions has ended."""
+
+
+def selected(word, thread_count=2):
+    """The sessions with the numbers of threads, up to `thread_count`, of their rows that `word` selects."""
     for session in SESSIONS:
-        scaling = session.name + SCALING  # needs both
-        names = {1: [session.name, scaling], 2: [session.name + TWO, scaling]}
-        if session.kind == "continue":  # one thread reads memory at its full bandwidth
-            names = {1: [session.name]}
+        names = {1: [session.name]}
+        if thread_count >= 2 and session.kind != "continue":  # one thread reads memory at its full bandwidth
+            scaling = session.name + SCALING  # needs both
+            names = {1: [session.name, scaling], 2: [session.name + TWO, scaling]}
         found = [n for n in names if any(word in name for name in names[n])]
         if found:
             yield session, found
@@ -65,12 +71,19 @@ class Server:
         return json.loads(line) if line.startswith("{") else None
 
     def ask(self, *words):
-        self.child.stdin.write("\t".join(map(str, words)) + "\n")
-        self.child.stdin.flush()
+        """The answer; None if the process has ended."""
+        try:
+            self.child.stdin.write("\t".join(map(str, words)) + "\n")
+            self.child.stdin.flush()
+        except BrokenPipeError:
+            return None
         return self.read()
 
     def close(self):
-        self.child.stdin.close()
+        try:
+            self.child.stdin.close()
+        except BrokenPipeError:  # it had ended
+            pass
         self.child.stdout.close()
         return self.child.wait()
 
@@ -90,6 +103,12 @@ class Sessions:
         about = self.peer_about
         return "kernels %s: %s" % (about["variant"], about["simd"]) if about else "not available"
 
+    def ask_ours(self, *words):
+        found = self.ours.ask(*words)
+        if found is None:
+            raise Ended("models --serve failed at: %s" % " ".join(map(str, words)))
+        return found
+
     def measure_peer(self, session, threads):
         """Seconds of llama.cpp, for a token or a prompt; None without it."""
         if not self.peer_about or not session.peer_model:
@@ -102,19 +121,18 @@ class Sessions:
     def measure_ceiling(self, session, threads):
         """Seconds for a byte of memory that is read or an instruction of OpenNPU's mix; None: not of this session."""
         request = "read" if session.kind == "continue" else "lanes" if session.target == "opennpu" else None
-        return self.ours.ask(request)["seconds"] if request and threads == 1 else None
+        return self.ask_ours(request)["seconds"] if request and threads == 1 else None
 
     def measure(self, session, threads):
-        """A round: llama.cpp and the ceiling before the session and after it."""
-        def beside():
-            return self.measure_peer(session, threads), self.measure_ceiling(session, threads)
+        """One number of threads of a round: between llama.cpp, and next to it the ceiling, the session."""
+        def mean(before, after):
+            return (before + after) / 2 if before and after else None
 
-        before = beside()
-        own = self.ours.ask(session.kind, self.bench.model(session.model), threads, session.tokens, session.target,
+        peer, ceiling = self.measure_peer(session, threads), self.measure_ceiling(session, threads)
+        own = self.ask_ours(session.kind, self.bench.model(session.model), threads, session.tokens, session.target,
                             session.bits)
-        if own is None:
-            raise RuntimeError(session.name + " failed")
-        return Round(own, *(b and a and (b + a) / 2 for b, a in zip(before, beside())))
+        ceiling = mean(ceiling, self.measure_ceiling(session, threads))
+        return Round(own, mean(peer, self.measure_peer(session, threads)), ceiling)
 
     def rows_of(self, session, threads, rounds, host):
         name, goal = session.name + (TWO if threads == 2 else ""), session.goal_two if threads == 2 else session.goal
@@ -142,7 +160,7 @@ class Sessions:
             return [row | {"of": "the mix of K = 64", "reached": reached}]
         amount = session.tokens if session.kind == "prefill" else 1
         row = self.row(name, "tokens/s", [amount / r.own["seconds"] for r in rounds], better="higher")
-        if not rounds[0].peer:
+        if not all(r.peer for r in rounds):
             return [row]
         ratio = statistics.median(r.peer / r.own["seconds"] for r in rounds)
         about = "llama.cpp (%s) %s of %s, beside %s W%d%s" % (
@@ -155,7 +173,7 @@ class Sessions:
         """Two threads relative to one, round by round. The goal is set only where llama.cpp reaches it."""
         ratios = [a.own["seconds"] / b.own["seconds"] for a, b in zip(one, two)]
         row = self.row(session.name + SCALING, "times", ratios, better="higher")
-        if one[0].peer and two[0].peer:
+        if all(r.peer for r in one + two):
             peer = statistics.median(a.peer / b.peer for a, b in zip(one, two))
             row |= {"of": "1; llama.cpp %.2f" % peer, "reached": row["median"]}
             if peer >= SCALING_GOAL:
@@ -163,8 +181,7 @@ class Sessions:
         return row
 
     def rows(self, word, host, thread_count):
-        for session, numbers in selected(word):
-            numbers = [threads for threads in numbers if threads <= thread_count]
+        for session, numbers in selected(word, thread_count):
             found = {threads: [] for threads in numbers}
             for i in range(self.bench.options.runs):
                 self.bench.note("%s, round %d" % (session.name, i + 1))

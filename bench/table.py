@@ -2,9 +2,9 @@
 """Rows of benchmarks: their order, tables of them, saved runs and comparisons.
 
 A row is {"name", "unit", "median", "min", "max", "better": "higher" or "lower"} and optionally "of" and "reached" (the
-median relative to a ceiling of the host, or to another row), "goal" (for "reached", or for the median if there is no
-"of"), "baseline" and "times" (time per unit relative to simple work on the same data) with "limit" (the goal for
-"times"). A saved run is
+ratio to a ceiling of the host, to another row or to llama.cpp: of the medians, or the median of the rounds' ratios),
+"goal" (for "reached", or for the median if there is no "of"), "baseline" and "times" (time per unit relative to simple
+work on the same data) with "limit" (the goal for "times"). A saved run is
 {"format": FORMAT, "machine": {name: text or number}, "host": {name: number}, "rows": [row, ...]}."""
 
 import json

@@ -80,7 +80,7 @@ TARGET_AVX2 TV_INLINE __m256i sum_quads_avx2(const __m256i pairs[2])
     return _mm256_add_epi32(_mm256_unpacklo_epi64(pairs[0], pairs[1]), _mm256_unpackhi_epi64(pairs[0], pairs[1]));
 }
 
-/* Sums of even and of odd index: of the vectors of eight rows, later of 16 rows, as their BF16 results are rounded. */
+/* Sums of even and of odd index: first of eight vectors, later of 16 rows, as rounding to BF16 needs them. */
 typedef struct sums_avx2 {
     __m256i even, odd;
 } sums_avx2;
