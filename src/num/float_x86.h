@@ -60,13 +60,6 @@ TV_NUM_AVX2 __m256i tv_bf16_lanes_from_f32_x8(__m256 x)
     return _mm256_blendv_epi8(r, _mm256_and_si256(r, _mm256_set1_epi32(TV_BF16_SIGN)), tiny);
 }
 
-/* As tv_bf16_flushed_from_f32. */
-TV_NUM_AVX2 __m128i tv_bf16_flushed_from_f32_x8(__m256 x)
-{
-    __m256i r = tv_bf16_lanes_from_f32_x8(x);
-    return _mm_packus_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1));
-}
-
 /* The magnitudes of vectors of numbers, doubled, so that their signs are gone: the minimum and the maximum lane by
  * lane.
  */
@@ -108,6 +101,12 @@ TV_NUM_AVX2 __m256i tv_bf16_may_be_tiny_x16(__m256i bf16)
 
 /* 16 numbers from those of even index, in the low halves of the lanes, and those of odd index, in the high halves. */
 TV_NUM_AVX2 __m256i tv_bf16_interleave_2x8(__m256i even, __m256i odd) { return _mm256_blend_epi16(even, odd, 0xAA); }
+
+/* As tv_bf16_from_f32, of 16 numbers that are not NaN: those of even and of odd index. */
+TV_NUM_AVX2 __m256i tv_bf16_from_f32_2x8(__m256 even, __m256 odd)
+{
+    return tv_bf16_interleave_2x8(_mm256_srli_epi32(tv_bf16_high_from_f32_x8(even), 16), tv_bf16_high_from_f32_x8(odd));
+}
 
 /* As tv_bf16_flushed_from_f32, of 16 numbers: those of even and of odd index. */
 TV_NUM_AVX2 __m256i tv_bf16_flushed_from_f32_2x8(__m256 even, __m256 odd)

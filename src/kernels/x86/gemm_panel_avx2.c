@@ -534,8 +534,7 @@ TARGET TV_INLINE bool store_ordinary(__m256i sums[TILE_STEP][VECTORS], const flo
         scale_row(sums[i], row_scales[i], scales, add, y + i * step, x);
         for (unsigned v = 0; v < VECTORS; v++)
             range = tv_f32_extend_range_x8(range, x[v]);
-        out[i] = tv_bf16_interleave_2x8(_mm256_srli_epi32(tv_bf16_high_from_f32_x8(x[0]), 16),
-                                        tv_bf16_high_from_f32_x8(x[1]));
+        out[i] = tv_bf16_from_f32_2x8(x[0], x[1]);
     }
     if (!tv_f32_range_has_no_nan_x8(range) || (!tv_f32_range_is_normal_bf16_x8(range) && may_be_tiny(out)))
         return false;

@@ -135,8 +135,7 @@ TARGET_AVX2 __attribute__((noinline)) static __m256i round_any_avx2(__m256 even,
 /* As tv_bf16_flushed_from_f32, of 16 numbers. */
 TARGET_AVX2 TV_INLINE __m256i round_rows_avx2(__m256 even, __m256 odd)
 {
-    __m256i rounded =
-        tv_bf16_interleave_2x8(_mm256_srli_epi32(tv_bf16_high_from_f32_x8(even), 16), tv_bf16_high_from_f32_x8(odd));
+    __m256i rounded = tv_bf16_from_f32_2x8(even, odd);
     __m256i any =
         _mm256_or_si256(tv_bf16_may_be_tiny_x16(rounded), _mm256_castps_si256(_mm256_cmp_ps(even, odd, _CMP_UNORD_Q)));
     return _mm256_movemask_epi8(any) == 0 ? rounded : round_any_avx2(even, odd);
